@@ -1,0 +1,1 @@
+"""The subcommands of `leadline`, one module each."""

@@ -1,0 +1,24 @@
+"""Whose fault it is.
+
+Every error that Leadline raises on purpose is one of four, and the outcome of a
+test follows from which: a drive's fault FAILS the test, the rig's trouble makes
+it an ERROR, the user's misuse ends the run with exit code 2, and too little
+evidence is INCONCLUSIVE.  They are kept apart from the first line that notices,
+for nothing further up can tell a silent PDU from a dead drive.
+"""
+
+
+class DriveFault(Exception):
+    """The drive or its controller broke a claim: FAIL, exit code 1."""
+
+
+class RigTrouble(Exception):
+    """The rig did not do its part (PDU, ssh, a missing program): ERROR, exit code 3."""
+
+
+class Misuse(Exception):
+    """The user asked for what cannot be: a wrong file, option or drive. Exit code 2."""
+
+
+class Inconclusive(Exception):
+    """The evidence settles nothing, and nobody guesses: INCONCLUSIVE, exit code 4."""

@@ -1,0 +1,1 @@
+"""Load on a drive by fio, cut into slices."""

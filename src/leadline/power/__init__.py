@@ -1,0 +1,1 @@
+"""Outlets, switched and verified."""

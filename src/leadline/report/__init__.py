@@ -1,0 +1,1 @@
+"""What a person or a machine reads after a run."""

@@ -1,0 +1,1 @@
+"""Every run, cell, verdict, slice and kernel event in one SQLite file."""

@@ -1,0 +1,1 @@
+"""Statistics: from slices to PASS, FAIL or INCONCLUSIVE. Pure functions, no I/O."""
