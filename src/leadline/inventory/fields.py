@@ -1,0 +1,135 @@
+"""The kinds of value that an inventory file may hold.
+
+A file hands over text (:mod:`leadline.inventory.document`); these types turn it
+into what the field means, or say what was expected instead.  Each field's
+``description`` reads after the word "expected", so that an error message and
+the reference need no second wording.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+
+
+class Entry(BaseModel):
+    """One mapping of an inventory file: frozen, and an unknown key is an error.
+
+    In Python a field goes by its own name; in a file by its key (``rig`` for a
+    rig's name, ``class`` for a model's class), and by nothing else.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True
+    )
+
+
+def _printable(text: str) -> str:
+    if not text or not text.isascii() or not text.isprintable() or text != text.strip():
+        raise ValueError("printable ASCII text, with no space before or after it")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_printable)]
+"""What a drive says of itself (model, serial, firmware) or a program is given."""
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
+"""A word that users choose and that ends up in test ids and file names."""
+
+ClaimKey = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,79}$")]
+"""A claim's name in limits and known issues, such as ``depth_8_over_depth_1``."""
+
+Seconds = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
+
+
+def _wwn(text: object) -> object:
+    if not isinstance(text, str):
+        return text
+    digits = re.sub(r"^(wwn-)?(0x|naa\.)", "", text.strip().lower())
+    digits = re.sub(r"[ :-]", "", digits)
+    if not re.fullmatch(r"[0-9a-f]{16}|[0-9a-f]{32}", digits) or not int(digits, 16):
+        raise ValueError("a world wide name: 16 (or 32) hex digits, as in 0x5000c500a1b2c3d4")
+    return "0x" + digits
+
+
+Wwn = Annotated[str, BeforeValidator(_wwn)]
+"""A world wide name in one form: ``0x`` and 16 (NAA 2, 3, 5) or 32 (NAA 6) lower-case digits.
+
+Read from any way in which Linux's tools print it: ``0x5000...`` (lsblk),
+``naa.5000...``, ``wwn-0x5000...`` (udev) or ``5 000c50 0a1b2c3d4`` (smartctl).
+"""
+
+
+def _pci_address(text: object) -> object:
+    if not isinstance(text, str):
+        return text
+    full = text.lower() if text.count(":") == 2 else "0000:" + text.lower()
+    if not re.fullmatch(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]", full):
+        raise ValueError("a PCI address as lspci prints it, as in 0000:00:17.0")
+    return full
+
+
+PciAddress = Annotated[str, BeforeValidator(_pci_address)]
+"""``domain:bus:device.function`` in lower case; ``00:17.0`` is read as domain 0000."""
+
+
+def _pci_id(text: object) -> object:
+    if not isinstance(text, str):
+        return text
+    if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", text.lower()):
+        raise ValueError("a PCI vendor and device id as lspci -n prints it, as in 8086:a282")
+    return text.lower()
+
+
+PciId = Annotated[str, BeforeValidator(_pci_id)]
+
+
+def user_cache() -> Path:
+    """The user's cache directory: ``$XDG_CACHE_HOME``, or ``~/.cache`` when that is not absolute.
+
+    XDG Base Directory Specification 0.8: a relative value is to be ignored.
+    """
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return named if named.is_absolute() else Path.home() / ".cache"
+
+
+def expand(text: str) -> Path:
+    """A path as written in a file, with a leading ``~`` replaced; not made absolute.
+
+    ``~/.cache/`` means the user's cache directory wherever that is; any other
+    ``~`` is the home directory.  Raises ValueError for ``~user`` of nobody.
+    """
+    if text.startswith("~/.cache/"):
+        return user_cache() / text.removeprefix("~/.cache/")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError("a path; there is no such user's home directory") from None
+
+
+def _path(value: object, info: ValidationInfo) -> object:
+    if not isinstance(value, str):
+        return value
+    if not value or "\0" in value:
+        raise ValueError("a path")
+    folder: Path = (info.context or {}).get("folder", Path())
+    return folder / expand(value)
+
+
+FilePath = Annotated[Path, BeforeValidator(_path)]
+"""A path; in a file it is relative to the directory of that file."""
+
+
+def _port(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    port = str(expand(value)) if value.startswith("~") else value
+    if "://" not in port and not port.startswith("/"):
+        raise ValueError("an absolute path, a path from ~/, or a URL as in socket://host:port")
+    return port
+
+
+Port = Annotated[str, BeforeValidator(_port)]
+"""A serial port: whatever ``serial.serial_for_url`` takes, with a leading ``~`` replaced."""

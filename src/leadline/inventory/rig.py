@@ -1,0 +1,238 @@
+"""A rig file: one Linux host, the drives under test on it, and what feeds them.
+
+``docs/reference/rig-file.md`` and ``rigs/example-bench.yaml`` explain every
+field.  Nothing here looks at hardware.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, PlainValidator
+
+from leadline.errors import Misuse
+from leadline.inventory.fields import (
+    Entry,
+    FilePath,
+    Name,
+    PciAddress,
+    PciId,
+    Port,
+    Seconds,
+    Text,
+    Wwn,
+)
+
+Protocol = Literal["sata", "sas", "scsi"]
+PLACEHOLDERS = ("rig", "slot", "device", "image")
+
+
+class HostSpec(Entry):
+    """How the rig's host is reached, and how it is shut down before its outlet is cut."""
+
+    reach: Literal["local", "ssh"] = Field(description="local (this machine) or ssh")
+    address: str = Field(
+        default="",
+        pattern=r"^([A-Za-z0-9_][A-Za-z0-9._@:%-]*)?$",
+        description="a host name, user@host, or a Host alias of the ssh configuration",
+    )
+    ssh_config: FilePath | None = Field(default=None, description="a path to an ssh_config file")
+    shutdown: tuple[Text, ...] = Field(
+        default=("systemctl", "poweroff"),
+        min_length=1,
+        description="a list: the program and its arguments that power the host off",
+    )
+    boot_deadline_s: Seconds = Field(
+        default=300, description="seconds from power on to a login, more than 0"
+    )
+
+
+class ControllerSpec(Entry):
+    """One HBA with drives under test."""
+
+    name: Name = Field(description="a name of letters, digits and . _ -, at most 40")
+    pci_address: PciAddress | None = Field(
+        default=None, description="a PCI address, as in 0000:00:17.0"
+    )
+    pci_id: PciId | None = Field(default=None, description="a PCI id, as in 8086:a282")
+    driver: Name = Field(description="the kernel driver's name, as in ahci or mpt3sas")
+
+
+class PduSpec(Entry):
+    """One switched power strip on a serial line."""
+
+    name: Name = Field(description="a name of letters, digits and . _ -, at most 40")
+    family: Literal["baytech-rpc3"] = Field(description="baytech-rpc3")
+    port: Port = Field(
+        description="a serial port: a path such as /dev/ttyS0, or a URL such as socket://host:port"
+    )
+    baud: int = Field(default=9600, ge=50, le=4_000_000, description="bits per second, as in 9600")
+    outlets: int = Field(default=8, ge=1, le=64, description="how many outlets it has, 1 to 64")
+
+
+_FEEDS = "host, or a list of slots, as in [slot1, slot2]"
+
+
+def _feeds(value: object) -> object:
+    if isinstance(value, list | tuple) and value and all(isinstance(slot, str) for slot in value):
+        return tuple(value)
+    if value == "host":
+        return value
+    raise ValueError(_FEEDS)
+
+
+Feeds = Annotated[Literal["host"] | tuple[str, ...], PlainValidator(_feeds)]
+
+
+class OutletSpec(Entry):
+    """One outlet of a PDU and what goes dark with it."""
+
+    name: Name = Field(description="a name of letters, digits and . _ -, at most 40")
+    pdu: str = Field(description="the name of one of the pdus")
+    outlet: int = Field(ge=1, description="the outlet's number on its PDU, from 1")
+    feeds: Feeds = Field(description=_FEEDS)
+
+
+def _flash_command(command: tuple[str, ...]) -> tuple[str, ...]:
+    allowed = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    for word in command:
+        for name in re.findall(r"\{([^{}]*)\}", word):
+            if name not in PLACEHOLDERS:
+                raise ValueError(f"no placeholder but {allowed}; there is {{{name}}}")
+    if not any("{image}" in word for word in command):
+        raise ValueError("{image} among the arguments: it stands for the file to flash")
+    return command
+
+
+class FlashSpec(Entry):
+    """The program that puts a firmware image on a drive; its presence allows flashing."""
+
+    command: Annotated[tuple[Text, ...], AfterValidator(_flash_command)] = Field(
+        min_length=1,
+        description="a list: a program and its arguments, with {rig} {slot} {device} {image}",
+    )
+    runs_on: Literal["here", "rig"] = Field(description="here (this machine) or rig")
+    activates: Literal["power-cycle", "at-once"] = Field(description="power-cycle or at-once")
+
+    def argv(self, *, rig: str, slot: str, device: str, image: str) -> tuple[str, ...]:
+        """The arguments to run, placeholders replaced.
+
+        A replacement is never looked into again, so a path with braces is safe.
+        """
+        values = {"rig": rig, "slot": slot, "device": device, "image": image}
+        return tuple(re.sub(r"\{(\w+)\}", lambda m: values[m[1]], word) for word in self.command)
+
+
+class DriveSpec(Entry):
+    """One drive under test, known by what it says of itself and never by a device node."""
+
+    slot: Name = Field(description="a name of letters, digits and . _ -, at most 40")
+    model: Text = Field(description="the model as the drive says it")
+    serial: Text = Field(description="the serial number as the drive says it")
+    wwn: Wwn | None = Field(default=None, description="16 hex digits, as in 0x5000c500a1b2c3d4")
+    firmware: Text = Field(description="the firmware revision as the drive says it")
+    controller: str = Field(description="the name of one of the controllers")
+    protocol: Protocol = Field(description="sata, sas or scsi")
+    writes: Literal["forbidden", "allowed"] = Field(
+        default="forbidden", description="forbidden or allowed"
+    )
+    signatures: tuple[Text, ...] = Field(
+        default=(), description="a list of what may be overwritten, named as by wipefs: [ext4, gpt]"
+    )
+    off_s: Seconds = Field(default=10, description="seconds of power off, more than 0")
+    ready_s: Seconds = Field(default=30, description="seconds from power on to ready, more than 0")
+    flash: FlashSpec | None = Field(
+        default=None, description="a mapping with command, runs_on and activates"
+    )
+
+
+class VirtualDriveSpec(Entry):
+    """How the virtual machine makes one slot's drive: from a profile, or any NBD export."""
+
+    slot: str = Field(description="the slot of one of the drives")
+    bus: Literal["ahci", "ide", "virtio-scsi"] = Field(description="ahci, ide or virtio-scsi")
+    profile: FilePath | None = Field(default=None, description="a path to a drive's profile")
+    medium: str | None = Field(
+        default=None,
+        pattern=r"^nbd(\+unix)?://\S+$",
+        description="an NBD URI, as in nbd://localhost:10809/name",
+    )
+
+
+class VirtualSpec(Entry):
+    """The virtual machine that plays the rig's host; only ``leadline virtual`` reads it."""
+
+    memory_mib: int = Field(default=512, ge=256, le=65536, description="MiB, 256 to 65536")
+    cpus: int = Field(default=2, ge=1, le=64, description="how many processors, 1 to 64")
+    kernel: FilePath | None = Field(default=None, description="a path to a kernel image")
+    kernel_arguments: str = Field(default="", description="words for the kernel's command line")
+    drives: tuple[VirtualDriveSpec, ...] = Field(
+        min_length=1, description="a list with one entry for each drive"
+    )
+
+
+class Rig(Entry):
+    """One rig file."""
+
+    name: Name = Field(
+        validation_alias="rig", description="a name of letters, digits and . _ -, at most 40"
+    )
+    path: Path = Field(description="the path of the rig's file")
+    description: str = Field(default="", description="text")
+    host: HostSpec = Field(description="a mapping: how the host is reached")
+    controllers: tuple[ControllerSpec, ...] = Field(
+        min_length=1, description="a list with one entry for each controller"
+    )
+    pdus: tuple[PduSpec, ...] = Field(default=(), description="a list with one entry for each PDU")
+    outlets: tuple[OutletSpec, ...] = Field(
+        default=(), description="a list with one entry for each outlet in use"
+    )
+    drives: tuple[DriveSpec, ...] = Field(
+        min_length=1, description="a list with one entry for each drive under test"
+    )
+    virtual: VirtualSpec | None = Field(
+        default=None, description="a mapping: the machine that plays this rig"
+    )
+
+    def drive(self, slot: str) -> DriveSpec:
+        """The drive in ``slot``; Misuse when there is none."""
+        for drive in self.drives:
+            if drive.slot == slot:
+                return drive
+        slots = ", ".join(drive.slot for drive in self.drives)
+        raise Misuse(f"{self.path}: found no slot {slot!r}, expected one of: {slots}")
+
+    def controller_of(self, drive: DriveSpec) -> ControllerSpec:
+        """The controller that ``drive`` hangs on."""
+        return next(entry for entry in self.controllers if entry.name == drive.controller)
+
+    def pdu_of(self, outlet: OutletSpec) -> PduSpec:
+        """The PDU that ``outlet`` belongs to."""
+        return next(entry for entry in self.pdus if entry.name == outlet.pdu)
+
+    def host_outlets(self) -> tuple[OutletSpec, ...]:
+        """The outlets that feed the host; more than one where its supplies are redundant."""
+        return tuple(outlet for outlet in self.outlets if outlet.feeds == "host")
+
+    def outlets_of(self, drive: DriveSpec) -> tuple[OutletSpec, ...]:
+        """The outlets whose cutting powers ``drive`` off: all of them together.
+
+        Those that name its slot; else those that feed the host, for a drive
+        with no outlet of its own lives on the host's supply; else none.
+        """
+        own = tuple(
+            outlet
+            for outlet in self.outlets
+            if outlet.feeds != "host" and drive.slot in outlet.feeds
+        )
+        return own or self.host_outlets()
+
+    def sharing(self, outlet: OutletSpec) -> tuple[DriveSpec, ...]:
+        """The drives that go dark with ``outlet``, in the file's order.
+
+        An outlet of the host takes every drive with it: those that have power
+        of their own lose the controller that they hang on.
+        """
+        if outlet.feeds == "host":
+            return self.drives
+        return tuple(drive for drive in self.drives if drive.slot in outlet.feeds)
