@@ -1,0 +1,134 @@
+"""One short timed stretch of load: what was set, what came of it, and whether it counts."""
+
+from dataclasses import dataclass
+
+from leadline.errors import Misuse
+
+WARM_UP_S = 0.1
+"""Start of a slice that is not counted: the queue fills, the device depth takes effect."""
+LITTLE_TOLERANCE = 0.03
+ROUNDS = 5
+"""A slice is long enough when its whole queue has turned over this many times."""
+BUSY_THREAD = 0.9
+"""Share of a CPU above which fio itself is the limit (each job is one thread)."""
+
+LITTLES_LAW = "littles-law"
+DEVICE_DEPTH = "device-depth"
+IO_ERRORS = "io-errors"
+TOO_SHORT = "too-short"
+OVERLAP = "overlap"
+FIO_CPU = "fio-cpu"
+LOG_INCOMPLETE = "log-incomplete"
+VOID_MEANINGS = {
+    LITTLES_LAW: "rate x latency is not the offered depth: the queue was not kept full",
+    DEVICE_DEPTH: "the kernel did not take the device queue depth asked for",
+    IO_ERRORS: "requests failed, or fio ended the slice with an error",
+    TOO_SHORT: "too few requests completed for a rate: the slice is too short for this drive",
+    OVERLAP: "the slice before had not drained when this one started",
+    FIO_CPU: "fio used a whole CPU: the load generator was the limit, not the drive",
+    LOG_INCOMPLETE: "fio's log does not hold every request that fio counted",
+}
+"""Every reason for which a slice counts for nothing, in a reader's words."""
+
+
+@dataclass(frozen=True)
+class SliceSetting:
+    """What one slice holds fixed.
+
+    `device_depth` is what the kernel may let the drive hold (None: left as it is),
+    `offered_depth` what fio keeps in flight over all its `jobs`, `seconds` how long
+    requests are issued.  Raises Misuse on what cannot be.
+    """
+
+    device_depth: int | None
+    offered_depth: int
+    seconds: float = 0.5
+    jobs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.device_depth is not None and self.device_depth < 1:
+            raise Misuse(f"device depth {self.device_depth}: depths start at 1")
+        if self.jobs < 1:
+            raise Misuse(f"{self.jobs} jobs: a slice needs at least one")
+        if self.offered_depth < 1 or self.offered_depth % self.jobs:
+            raise Misuse(
+                f"offered depth {self.offered_depth} over {self.jobs} job(s): "
+                "each job keeps the same number in flight, at least 1"
+            )
+        if not WARM_UP_S < self.seconds <= 3600:
+            raise Misuse(
+                f"a slice of {self.seconds} s: its first {WARM_UP_S} s do not count, "
+                "so it must be longer, and at most an hour"
+            )
+
+
+def offered_for(device_depth: int, nr_requests: int | None = None) -> int:
+    """What to offer so that the drive's queue is never short: max(2d, d + 4).
+
+    At most `nr_requests`, what the block layer lets be queued for the device: beyond it
+    io_submit blocks, and the offered depth is not reached.
+    """
+    offered = max(2 * device_depth, device_depth + 4)
+    return offered if nr_requests is None else max(1, min(offered, nr_requests))
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One measured slice.
+
+    Counted are the requests that completed in the window, from WARM_UP_S after the first
+    was issued to `setting.seconds` after it; `rate` is in requests a second, latencies are
+    fio's `lat` (submission to completion, seconds).  `little_ratio` is the mean number of
+    requests in flight over the window against the offered depth; `in_flight_by_law` the
+    same by rate x mean latency.  `started` is in seconds since the batch's first slice
+    began, `began` in seconds of the rig's clock (Unix); `drain_s` is how long the last
+    requests took after the slice's end, `gap_s` the time since the slice before had
+    drained (None for the first).  `device_depth` is what the kernel said after it was set.
+    `cpu` is the share of one CPU used by the busiest of fio's threads.
+    """
+
+    setting: SliceSetting
+    job: str
+    seed: int
+    rate: float
+    completions: int
+    window_s: float
+    mean_latency_s: float
+    p99_latency_s: float
+    little_ratio: float
+    in_flight_by_law: float
+    started: float
+    began: float
+    drain_s: float
+    gap_s: float | None
+    device_depth: int | None
+    cpu: float
+    fio_version: str
+    error: str = ""
+    voids: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """Whether the slice counts as evidence."""
+        return not self.voids
+
+
+def void_names(slice_: Slice, *, logged: int, counted: int) -> tuple[str, ...]:
+    """Why this slice counts for nothing; empty when it counts.
+
+    `logged` is how many requests the per-request log holds, `counted` how many fio itself
+    counted.
+    """
+    setting = slice_.setting
+    enough = ROUNDS * setting.offered_depth
+    asked = setting.device_depth
+    checks = {
+        IO_ERRORS: bool(slice_.error),
+        LOG_INCOMPLETE: logged != counted,
+        DEVICE_DEPTH: asked is not None and slice_.device_depth != asked,
+        TOO_SHORT: slice_.rate * setting.seconds < enough,
+        LITTLES_LAW: abs(slice_.little_ratio - 1.0) > LITTLE_TOLERANCE,
+        OVERLAP: slice_.gap_s is not None and slice_.gap_s < 0.0,
+        FIO_CPU: slice_.cpu > BUSY_THREAD,
+    }
+    return tuple(name for name, failed in checks.items() if failed)

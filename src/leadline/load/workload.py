@@ -1,0 +1,61 @@
+"""What is asked of the drive: kind of request, size, place."""
+
+import re
+from dataclasses import dataclass
+
+from leadline.errors import Misuse
+
+READS = ("randread", "read")
+WRITES = ("randwrite", "write")
+MIXES = ("randrw", "rw")
+SECTOR_BYTES = 512
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A stream of requests, as fio names its kinds (`rw`).
+
+    `block_bytes` is the size of each request; `read_percent` the share of reads, for mixed
+    kinds only; `span` the (offset, size) in bytes of the part of the drive that is used,
+    None for all of it.  Raises Misuse on a combination that means nothing.
+    """
+
+    name: str
+    rw: str = "randread"
+    block_bytes: int = 4096
+    read_percent: int | None = None
+    span: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
+            self._refuse(f"name {self.name!r}", "lower-case letters, digits and _")
+        if self.rw not in READS + WRITES + MIXES:
+            self._refuse(f"rw {self.rw!r}", "one of " + ", ".join(READS + WRITES + MIXES))
+        if self.block_bytes < SECTOR_BYTES or self.block_bytes % SECTOR_BYTES:
+            self._refuse(f"block_bytes {self.block_bytes}", f"a multiple of {SECTOR_BYTES}")
+        if self.rw in MIXES:
+            if self.read_percent is None or not 0 < self.read_percent < 100:
+                self._refuse(f"read_percent {self.read_percent}", "1 to 99 for a mix")
+        elif self.read_percent is not None:
+            self._refuse(f"read_percent {self.read_percent}", f"none, for {self.rw} is no mix")
+        if self.span is not None:
+            self._check_span(*self.span)
+
+    @property
+    def writes(self) -> bool:
+        """Whether any request of this workload changes what is on the drive."""
+        return self.rw not in READS
+
+    def _check_span(self, offset: int, size: int) -> None:
+        if offset < 0 or offset % self.block_bytes:
+            self._refuse(f"span offset {offset}", "a multiple of block_bytes")
+        if size < self.block_bytes or size % self.block_bytes:
+            self._refuse(f"span size {size}", "a multiple of block_bytes, at least one")
+
+    def _refuse(self, found: str, expected: str) -> None:
+        raise Misuse(f"workload {self.name!r}: {found}; expected {expected}")
+
+
+def random_read(span: tuple[int, int] | None = None) -> Workload:
+    """Reads of 4 KiB at uniformly random places: the workload of the queueing claims."""
+    return Workload(name="random_read", rw="randread", block_bytes=4096, span=span)
