@@ -8,6 +8,7 @@ the reference need no second wording.
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,15 @@ class Entry(BaseModel):
     )
 
 
+class Unfit(ValueError):
+    """Raised by an entry whose fields do not go together."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(f"found {found}, expected {expected}")
+        self.found = found
+        self.expected = expected
+
+
 def _printable(text: str) -> str:
     if not text or not text.isascii() or not text.isprintable() or text != text.strip():
         raise ValueError("printable ASCII text, with no space before or after it")
@@ -38,7 +48,13 @@ Text = Annotated[str, AfterValidator(_printable)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
 """A word that users choose and that ends up in test ids and file names."""
 
-ClaimKey = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,79}$")]
+ClaimKey = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z][a-z0-9_]{0,79}$",
+        description="a claim's name in lower-case letters, digits and _",
+    ),
+]
 """A claim's name in limits and known issues, such as ``depth_8_over_depth_1``."""
 
 Seconds = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
@@ -81,6 +97,23 @@ def _pci_id(text: object) -> object:
     if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{4}", text.lower()):
         raise ValueError("a PCI vendor and device id as lspci -n prints it, as in 8086:a282")
     return text.lower()
+
+
+def _normal(form: Callable[[object], object], text: str) -> str:
+    try:
+        return str(form(text))
+    except ValueError:
+        return text
+
+
+def normal_wwn(text: str) -> str:
+    """A WWN in its one form; text that is none, unchanged."""
+    return _normal(_wwn, text)
+
+
+def normal_pci_address(text: str) -> str:
+    """A PCI address in its one form; text that is none, unchanged."""
+    return _normal(_pci_address, text)
 
 
 PciId = Annotated[str, BeforeValidator(_pci_id)]

@@ -4,15 +4,18 @@
 a class of drive, and a model may set its own; every one names its source.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr, model_validator
 
 from leadline.errors import Misuse
-from leadline.inventory.fields import ClaimKey, Entry, FilePath, Name, PciId, Text
+from leadline.inventory.checks import unique
+from leadline.inventory.document import Document, Problem, read
+from leadline.inventory.fields import ClaimKey, Entry, FilePath, Name, PciId, Text, Unfit
 from leadline.inventory.rig import Protocol
+from leadline.inventory.shape import require
 
 DriveClass = Literal["ssd", "hdd"]
 
@@ -23,6 +26,14 @@ class LimitSpec(Entry):
     at_least: float | None = Field(default=None, allow_inf_nan=False, description="a number")
     at_most: float | None = Field(default=None, allow_inf_nan=False, description="a number")
     source: str = Field(min_length=1, description="where the limit comes from, in words")
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if self.at_least is None and self.at_most is None:
+            raise Unfit("no limit", "at_least, at_most or both")
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise Unfit("at_least above at_most", "a range that a value can lie in")
+        return self
 
 
 class KnownIssue(Entry):
@@ -53,6 +64,12 @@ class FirmwareSpec(Entry):
         default=(), description="a list of known issues, each with claim, link and summary"
     )
 
+    @model_validator(mode="after")
+    def _image_has_its_hash(self) -> Self:
+        if self.image is not None and self.sha256 is None:
+            raise Unfit("an image without sha256", "its hash too, from: sha256sum IMAGE")
+        return self
+
 
 class ModelSpec(Entry):
     """One drive model and its firmware, in the order in which it is to be tested."""
@@ -81,7 +98,8 @@ class ControllerModel(Entry):
 class Matrix(Entry):
     """One firmware matrix."""
 
-    path: Path = Field(default=Path("firmware_matrix.yaml"), description="the matrix's file")
+    path: Path = Path("firmware_matrix.yaml")
+    _document: Document | None = PrivateAttr(default=None)
     limits_by_class: Mapping[DriveClass, Mapping[ClaimKey, LimitSpec]] = Field(
         validation_alias="classes", description="a mapping of ssd and hdd to their limits"
     )
@@ -92,13 +110,17 @@ class Matrix(Entry):
         default=(), description="a list with one entry for each kind of controller"
     )
 
-    def known(self, model: str) -> ModelSpec | None:
+    def where(self, *location: str | int) -> str:
+        """``file:line`` of a location in the file, as in ``where("models", 0, "firmware")``."""
+        return self._document.where(*location) if self._document else str(self.path)
+
+    def entry(self, model: str) -> ModelSpec | None:
         """The entry of ``model``, or None."""
         return next((entry for entry in self.models if entry.model == model), None)
 
     def model(self, model: str) -> ModelSpec:
         """The entry of ``model``; Misuse when the matrix does not know it."""
-        entry = self.known(model)
+        entry = self.entry(model)
         if entry is None:
             models = ", ".join(entry.model for entry in self.models)
             raise Misuse(f"{self.path}: models: found no {model!r}, expected one of: {models}")
@@ -123,3 +145,23 @@ class Matrix(Entry):
         """
         entry = self.model(model)
         return {**self.limits_by_class.get(entry.class_, {}), **entry.limits}
+
+
+def load_matrix(path: Path) -> Matrix:
+    """Read a firmware matrix; Misuse with everything that is wrong with it, line by line.
+
+    Paths in the file are relative to its directory.  Images are not opened
+    here: a plan that needs one checks it.
+    """
+    document = read(path)
+    matrix = require(document, Matrix, _checks(document), path=path)
+    matrix._document = document
+    return matrix
+
+
+def _checks(document: Document) -> Iterator[Problem]:
+    yield from unique(document, ("models", "*", "model"), "model")
+    for model in document.spread("models", "*"):
+        yield from unique(document, (*model, "firmware", "*", "revision"), "revision of a model")
+    yield from unique(document, ("controllers", "*", "name"), "name")
+    yield from unique(document, ("controllers", "*", "pci_id"), "PCI id", str.lower)

@@ -6,11 +6,12 @@ field.  Nothing here looks at hardware.
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, PlainValidator
+from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, model_validator
 
 from leadline.errors import Misuse
+from leadline.inventory.document import Document, read
 from leadline.inventory.fields import (
     Entry,
     FilePath,
@@ -20,8 +21,11 @@ from leadline.inventory.fields import (
     Port,
     Seconds,
     Text,
+    Unfit,
     Wwn,
 )
+from leadline.inventory.rig_checks import USUAL_OUTLETS, rig_problems
+from leadline.inventory.shape import require
 
 Protocol = Literal["sata", "sas", "scsi"]
 PLACEHOLDERS = ("rig", "slot", "device", "image")
@@ -46,6 +50,14 @@ class HostSpec(Entry):
         default=300, description="seconds from power on to a login, more than 0"
     )
 
+    @model_validator(mode="after")
+    def _address_fits_reach(self) -> Self:
+        if self.reach == "ssh" and not self.address:
+            raise Unfit("reach ssh without an address", "address too")
+        if self.reach == "local" and (self.address or self.ssh_config):
+            raise Unfit("reach local with an address or ssh_config", "reach ssh, or neither")
+        return self
+
 
 class ControllerSpec(Entry):
     """One HBA with drives under test."""
@@ -67,9 +79,18 @@ class PduSpec(Entry):
         description="a serial port: a path such as /dev/ttyS0, or a URL such as socket://host:port"
     )
     baud: int = Field(default=9600, ge=50, le=4_000_000, description="bits per second, as in 9600")
-    outlets: int = Field(default=8, ge=1, le=64, description="how many outlets it has, 1 to 64")
+    outlets: int = Field(
+        default=USUAL_OUTLETS, ge=1, le=64, description="how many outlets it has, 1 to 64"
+    )
 
 
+def _not_host(slot: str) -> str:
+    if slot == "host":
+        raise ValueError("another name: an outlet that feeds host feeds the host itself")
+    return slot
+
+
+Slot = Annotated[Name, AfterValidator(_not_host)]
 _FEEDS = "host, or a list of slots, as in [slot1, slot2]"
 
 
@@ -123,10 +144,14 @@ class FlashSpec(Entry):
         return tuple(re.sub(r"\{(\w+)\}", lambda m: values[m[1]], word) for word in self.command)
 
 
+_ATA_LENGTHS = {"serial": 20, "firmware": 8, "model": 40}
+"""Characters in IDENTIFY DEVICE words 10-19, 23-26 and 27-46 (ATA8-ACS table 29)."""
+
+
 class DriveSpec(Entry):
     """One drive under test, known by what it says of itself and never by a device node."""
 
-    slot: Name = Field(description="a name of letters, digits and . _ -, at most 40")
+    slot: Slot = Field(description="a name of letters, digits and . _ -, at most 40; not host")
     model: Text = Field(description="the model as the drive says it")
     serial: Text = Field(description="the serial number as the drive says it")
     wwn: Wwn | None = Field(default=None, description="16 hex digits, as in 0x5000c500a1b2c3d4")
@@ -145,6 +170,15 @@ class DriveSpec(Entry):
         default=None, description="a mapping with command, runs_on and activates"
     )
 
+    @model_validator(mode="after")
+    def _fits_identify(self) -> Self:
+        for name, most in _ATA_LENGTHS.items() if self.protocol == "sata" else ():
+            text: str = getattr(self, name)
+            if len(text) > most:
+                expected = f"at most {most}: IDENTIFY DEVICE has no room for more"
+                raise Unfit(f"a {name} of {len(text)} characters", expected)
+        return self
+
 
 class VirtualDriveSpec(Entry):
     """How the virtual machine makes one slot's drive: from a profile, or any NBD export."""
@@ -157,6 +191,14 @@ class VirtualDriveSpec(Entry):
         pattern=r"^nbd(\+unix)?://\S+$",
         description="an NBD URI, as in nbd://localhost:10809/name",
     )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.profile is None and self.medium is None:
+            raise Unfit("neither a profile nor a medium", "one of them")
+        if self.profile is not None and self.medium is not None:
+            raise Unfit("both a profile and a medium", "one of them")
+        return self
 
 
 class VirtualSpec(Entry):
@@ -177,7 +219,8 @@ class Rig(Entry):
     name: Name = Field(
         validation_alias="rig", description="a name of letters, digits and . _ -, at most 40"
     )
-    path: Path = Field(description="the path of the rig's file")
+    path: Path
+    _document: Document | None = PrivateAttr(default=None)
     description: str = Field(default="", description="text")
     host: HostSpec = Field(description="a mapping: how the host is reached")
     controllers: tuple[ControllerSpec, ...] = Field(
@@ -193,6 +236,10 @@ class Rig(Entry):
     virtual: VirtualSpec | None = Field(
         default=None, description="a mapping: the machine that plays this rig"
     )
+
+    def where(self, *location: str | int) -> str:
+        """``file:line`` of a location in the file, as in ``where("drives", 0, "firmware")``."""
+        return self._document.where(*location) if self._document else str(self.path)
 
     def drive(self, slot: str) -> DriveSpec:
         """The drive in ``slot``; Misuse when there is none."""
@@ -236,3 +283,15 @@ class Rig(Entry):
         if outlet.feeds == "host":
             return self.drives
         return tuple(drive for drive in self.drives if drive.slot in outlet.feeds)
+
+
+def load_rig(path: Path) -> Rig:
+    """Read a rig file; Misuse with everything that is wrong with it, line by line.
+
+    Paths in the file are relative to its directory.  Nothing is looked up on
+    any rig.
+    """
+    document = read(path)
+    rig = require(document, Rig, rig_problems(document), path=path)
+    rig._document = document
+    return rig

@@ -1,0 +1,236 @@
+"""Reading a YAML file so that every error can name its line.
+
+The file is composed once, into nodes, and every scalar stays text: only the
+models know that a serial number ``00123456`` is not a number and a firmware
+``0007`` not 7.  What is wrong with a file is said all at once, as
+``file:line: field: found this, expected that``.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from leadline.errors import Misuse
+
+Location = tuple[str | int, ...]
+"""Keys and list positions from the top of a file down to a value."""
+
+LARGEST = 1 << 20
+_NAMES = ("slot", "name", "model", "revision", "claim")
+_LOADER: type[yaml.CBaseLoader | yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_KINDS = {
+    yaml.ScalarNode: "tag:yaml.org,2002:str",
+    yaml.SequenceNode: "tag:yaml.org,2002:seq",
+    yaml.MappingNode: "tag:yaml.org,2002:map",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a file: where, what was found, what is expected."""
+
+    where: Location
+    found: str
+    expected: str
+    line: int | None = None
+
+
+def shown(value: object) -> str:
+    """A value of a file as an error message shows it: short, with no control characters."""
+    if isinstance(value, str):
+        text = json.dumps(value) if value else "nothing"
+        return text if len(text) <= 80 else text[:76] + '..."'
+    return "a list" if isinstance(value, list) else "a mapping"
+
+
+@dataclass
+class Document:
+    """A file's data (mappings, lists and text) and the line of each key and value."""
+
+    path: Path
+    data: dict[str, object]
+    lines: dict[Location, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def where(self, *location: str | int) -> str:
+        """``file:line`` of a location, or of the nearest thing around it."""
+        return f"{self.path}:{self.line(location)}"
+
+    def line(self, location: Location) -> int:
+        """The line of a location, or of the nearest thing around it."""
+        while location and location not in self.lines:
+            location = location[:-1]
+        return self.lines.get(location, 1)
+
+    def get(self, location: Location) -> object:
+        """The value at a location; None when there is none."""
+        value: object = self.data
+        for step in location:
+            if isinstance(step, int):
+                value = value[step] if isinstance(value, list) and step < len(value) else None
+            else:
+                value = value.get(step) if isinstance(value, dict) else None
+        return value
+
+    def texts(self, *pattern: str | int) -> Iterator[tuple[Location, str]]:
+        """Every text at ``pattern``, where ``*`` stands for each entry of a list or mapping.
+
+        ``texts("drives", "*", "serial")`` gives the serial numbers.  Whatever
+        has another shape is passed over: the models complain of that.
+        """
+        for location in self.spread(*pattern):
+            value = self.get(location)
+            if isinstance(value, str):
+                yield location, value
+
+    def spread(self, *pattern: str | int) -> list[Location]:
+        """Every location that ``pattern`` stands for, whether or not anything is there."""
+        found: list[Location] = [()]
+        for step in pattern:
+            if step == "*":
+                found = [(*at, key) for at in found for key in _steps(self.get(at))]
+            else:
+                found = [(*at, step) for at in found]
+        return found
+
+    def field_name(self, location: Location) -> str:
+        """A location in words: ``drives[slot1].serial``, by an entry's name where it has one."""
+        words = ""
+        for end, step in enumerate(location, 1):
+            if isinstance(step, str):
+                words += f".{step}" if words else step
+                continue
+            entry = self.get(location[:end])
+            names = [entry.get(key) for key in _NAMES] if isinstance(entry, dict) else []
+            label = next((name for name in names if isinstance(name, str) and name), str(step + 1))
+            words += f"[{label}]"
+        return shown(words)[1:-1] if words else ""
+
+    def refuse(self, problems: Iterable[Problem]) -> None:
+        """Raise Misuse with every problem, in the order of the file's lines, if there is one."""
+        found = sorted({*problems}, key=lambda problem: (self._line_of(problem), str(problem)))
+        if found:
+            raise Misuse("\n".join(self._say(problem) for problem in found))
+
+    def _line_of(self, problem: Problem) -> int:
+        return problem.line or self.line(problem.where)
+
+    def _say(self, problem: Problem) -> str:
+        name = self.field_name(problem.where)
+        place = f"{self.path}:{self._line_of(problem)}: " + (f"{name}: " if name else "")
+        return f"{place}found {problem.found}, expected {problem.expected}"
+
+
+def _steps(value: object) -> Iterable[str | int]:
+    if isinstance(value, list):
+        return range(len(value))
+    return value if isinstance(value, dict) else ()
+
+
+def read(path: Path) -> Document:
+    """Read a YAML file whose top is a mapping.
+
+    Raises Misuse, with file and line, for what cannot be read at all.  Doubtful
+    spots (a key given twice, an alias, a tag) are left in ``problems``, to be
+    reported together with what the models find.
+    """
+    text = _text(path)
+    try:
+        root = yaml.compose(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        raise Misuse(_syntax(path, text, error)) from None
+    except yaml.YAMLError as error:
+        reason = getattr(error, "reason", None) or "broken YAML"
+        raise Misuse(f"{path}: found {reason}, expected YAML") from None
+    except RecursionError:
+        raise Misuse(f"{path}: found nesting without end, expected a few levels") from None
+    if root is None:
+        raise Misuse(f"{path}:1: found an empty file, expected `key: value` lines")
+    document = Document(path, {})
+    data = _Builder(document).value(root, ())
+    if not isinstance(data, dict):
+        line = root.start_mark.line + 1
+        raise Misuse(f"{path}:{line}: found {shown(data)}, expected `key: value` lines")
+    document.data = data
+    return document
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.exists() and not path.is_file():
+            raise Misuse(f"{path}: found something that is not a file, expected a YAML file")
+        with path.open("rb") as stream:
+            raw = stream.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise Misuse(f"{path}: found no such file, expected a YAML file; check the path") from None
+    except OSError as error:
+        raise Misuse(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
+    if len(raw) > LARGEST:
+        raise Misuse(f"{path}: found more than {LARGEST >> 20} MiB, expected a short YAML file")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise Misuse(
+            f"{path}:{line}: found a byte {raw[error.start]:#04x}, expected UTF-8 text"
+        ) from None
+
+
+def _syntax(path: Path, text: str, error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        return f"{path}: found broken YAML ({error.problem}), expected `key: value` lines"
+    lines = text.splitlines()
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    if "\t" in line[: len(line) - len(line.lstrip())] or "\t" in line[mark.column :][:1]:
+        return f"{path}:{mark.line + 1}: found a tab, expected spaces: YAML indents with spaces"
+    problem = " ".join(part for part in (error.context, error.problem) if part)
+    return f"{path}:{mark.line + 1}: found broken YAML ({problem}), expected `key: value` lines"
+
+
+class _Builder:
+    """Turns nodes into data, noting lines and doubtful spots in the document."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._seen: set[int] = set()
+
+    def value(self, node: yaml.Node, at: Location) -> object:
+        line = node.start_mark.line + 1
+        self._document.lines.setdefault(at, line)
+        if id(node) in self._seen:
+            self._doubt(at, f"an alias (its anchor is on line {line})", "the value itself")
+            return ""
+        self._seen.add(id(node))
+        if node.tag not in (_KINDS.get(type(node)), None):
+            self._doubt(at, f"a tag {shown(node.tag)}", "a value without a tag")
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, at)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*at, n)) for n, item in enumerate(node.value)]
+        text: str = node.value
+        return text
+
+    def _mapping(self, node: yaml.MappingNode, at: Location) -> dict[str, object]:
+        data: dict[str, object] = {}
+        lines = self._document.lines
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._doubt(at, "a key that is a list or a mapping", "text", line)
+                continue
+            key: str = key_node.value
+            here = (*at, key)
+            if key in data:
+                first = f"the key a second time (the first is on line {lines[here]})"
+                self._doubt(here, first, "each key once", line)
+                continue
+            lines[here] = line
+            data[key] = self.value(value_node, here)
+        return data
+
+    def _doubt(self, at: Location, found: str, expected: str, line: int | None = None) -> None:
+        self._document.problems.append(Problem(at, found, expected, line))
