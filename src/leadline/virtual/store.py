@@ -1,0 +1,146 @@
+"""What a virtual drive remembers, and what it forgets when its power is cut.
+
+Two sparse files: `backing`, the flash itself, and `written`, one byte a sector that says whether
+the host ever wrote it.  Writes wait in this process's memory until they are flushed, so that
+killing the process (SIGKILL: the power cut) loses exactly the unflushed ones.  What has reached
+the files is safe, for the page cache outlives the process; nothing here guards against the
+machine itself losing power, which is not what is being modelled.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from leadline.errors import RigTrouble
+from leadline.virtual.profile import SECTOR_BYTES, Profile
+
+# The sector's address, then text: unlike any partition table, file system or member of an array
+# (no 55AA at byte 510), so that the write guard sees an empty drive, and unlike zeros.
+_FILLER = (b" Leadline virtual drive: preconditioned, never written by the host." * 8)[:504]
+
+
+def unwritten_pattern(lba: int, sectors: int) -> bytes:
+    """What never-written sectors of a preconditioned drive read as.
+
+    Each sector begins with its address, 8 bytes, little-endian.
+    """
+    return b"".join(struct.pack("<Q", each) + _FILLER for each in range(lba, lba + sectors))
+
+
+class Store:
+    """The contents of one drive.  Thread-safe.  Addresses and lengths are in sectors.
+
+    Raises RigTrouble when the directory cannot be used, OSError when the files cannot be
+    written later on (a full disk); what could not be written then stays in memory.
+    """
+
+    def __init__(self, directory: Path, profile: Profile) -> None:
+        self._profile = profile
+        self._cache_sectors = profile.cache_bytes // SECTOR_BYTES if profile.write_cache else 0
+        self._unflushed: dict[int, bytes] = {}  # by sector, oldest write first
+        self._lock = threading.Lock()
+        try:
+            self._backing = os.open(directory / "backing", os.O_RDWR | os.O_CREAT, 0o600)
+            self._written = os.open(directory / "written", os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._backing, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            sectors = profile.capacity_bytes // SECTOR_BYTES
+            _grow(self._backing, sectors * SECTOR_BYTES)
+            _grow(self._written, sectors)
+        except BlockingIOError as held:
+            raise RigTrouble(
+                f"{directory}: another virtual drive is running on this directory; stop it first"
+            ) from held
+        except OSError as trouble:
+            raise RigTrouble(
+                f"{directory}: cannot keep the virtual drive's data there: {trouble.strerror}; "
+                "use a directory that can be written, with room for what the drive is to hold"
+            ) from trouble
+
+    def read(self, lba: int, sectors: int) -> bytes:
+        """The data of these sectors, as the host would read them."""
+        with self._lock:
+            data = self._on_flash(lba, sectors)
+            if not self._unflushed:
+                return data
+            mixed = bytearray(data)
+            for i in range(sectors):
+                waiting = self._unflushed.get(lba + i)
+                if waiting is not None:
+                    mixed[i * SECTOR_BYTES : (i + 1) * SECTOR_BYTES] = waiting
+            return bytes(mixed)
+
+    def write(self, lba: int, data: bytes) -> None:
+        """Take data in: into the volatile cache, and to flash what no longer fits there."""
+        with self._lock:
+            for i in range(len(data) // SECTOR_BYTES):
+                self._unflushed.pop(lba + i, None)  # written again: now among the newest
+                self._unflushed[lba + i] = data[i * SECTOR_BYTES : (i + 1) * SECTOR_BYTES]
+            if len(self._unflushed) > self._cache_sectors:
+                oldest = list(self._unflushed)[
+                    : len(self._unflushed) - self._cache_sectors * 3 // 4
+                ]
+                self._write_back(oldest)
+
+    def flush(self) -> None:
+        """Write back all that is waiting, unless it is this drive's fault not to."""
+        if self._profile.faults.ignore_flush:
+            return
+        with self._lock:
+            self._write_back(self._unflushed)
+
+    def is_blank(self, lba: int, sectors: int) -> bool:
+        """Whether the host never wrote any of these sectors."""
+        with self._lock:
+            return not any(os.pread(self._written, sectors, lba)) and not any(
+                lba + i in self._unflushed for i in range(sectors)
+            )
+
+    def _on_flash(self, lba: int, sectors: int) -> bytes:
+        written = os.pread(self._written, sectors, lba)
+        if all(written):
+            return os.pread(self._backing, sectors * SECTOR_BYTES, lba * SECTOR_BYTES)
+        preconditioned = self._profile.preconditioned
+        blank = unwritten_pattern(lba, sectors) if preconditioned else bytes(sectors * SECTOR_BYTES)
+        if not any(written):
+            return blank
+        data = os.pread(self._backing, sectors * SECTOR_BYTES, lba * SECTOR_BYTES)
+        return b"".join(
+            (data if known else blank)[i * SECTOR_BYTES : (i + 1) * SECTOR_BYTES]
+            for i, known in enumerate(written)
+        )
+
+    def _write_back(self, lbas: Iterable[int]) -> None:
+        for run in _runs(sorted(lbas)):
+            data = b"".join(self._unflushed[lba] for lba in run)
+            _write_all(self._backing, data, run.start * SECTOR_BYTES)
+            _write_all(self._written, b"\1" * len(run), run.start)
+            for lba in run:
+                del self._unflushed[lba]
+
+
+def _runs(lbas: list[int]) -> list[range]:
+    """Ascending addresses as stretches without gaps."""
+    runs: list[range] = []
+    for lba in lbas:
+        if runs and runs[-1].stop == lba:
+            runs[-1] = range(runs[-1].start, lba + 1)
+        else:
+            runs.append(range(lba, lba + 1))
+    return runs
+
+
+def _grow(file: int, size: int) -> None:
+    if os.fstat(file).st_size < size:
+        os.truncate(file, size)
+
+
+def _write_all(file: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        done = os.pwrite(file, view, offset)
+        view, offset = view[done:], offset + done
