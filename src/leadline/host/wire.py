@@ -1,0 +1,262 @@
+"""One agent and the conversation with it: requests out, answers back to whoever waits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib.resources import files
+from queue import Empty, SimpleQueue
+from typing import IO, Any
+
+from leadline.errors import RigTrouble
+from leadline.host.agent_bytes import write_all
+from leadline.host.trouble import DeadlinePassed, HostLost, last_lines
+
+Message = dict[str, Any]
+Explain = Callable[[int | None, str], RigTrouble]
+
+PULSE_S = 10.0  # the agent gives us up after 60 s of silence
+CLOSE_S = 12.0  # it ends its programs first: 2 s of SIGTERM, 3 s of SIGKILL
+NOISE_BYTES = 1 << 16
+STDERR_TAIL = 8192
+
+# A constant: nothing of ours, of the rig's or of the user's is ever part of a command line.
+BOOTSTRAP = (
+    "import sys;b=sys.stdin.buffer;"
+    'sys.version_info>=(3,8) or sys.exit("python3 too old: "+sys.version.split()[0]);'
+    'exec(compile(b.read(int(b.readline())),"leadline-agent","exec"))'
+)
+PARTS = ("agent_bytes", "agent_files", "agent_processes", "agent")
+
+
+def agent_source() -> bytes:
+    """The agent's modules as one program, for a Python that has no Leadline."""
+    lines = ["import sys"]
+    for part in PARTS:
+        source = files(__package__).joinpath(f"{part}.py").read_text(encoding="utf-8")
+        name = f"{__package__}.{part}"
+        lines += [
+            f"m=sys.modules[{name!r}]=type(sys)({name!r})",
+            f"exec(compile({source!r},{part + '.py'!r},'exec'),m.__dict__)",
+        ]
+    return "\n".join([*lines, "m.main()", ""]).encode("ascii")
+
+
+class Call:
+    """One request under way; its messages come in order, ``done`` or an error last."""
+
+    def __init__(self, wire: Wire, number: int, inbox: SimpleQueue[Message | None]) -> None:
+        self.number = number
+        self.finished = False
+        self._wire, self._inbox = wire, inbox
+
+    def next(self, timeout: float) -> Message | None:
+        """The next message, or None when there is none within ``timeout`` seconds.
+
+        Raises HostLost as soon as the connection is gone.
+        """
+        try:
+            message = self._inbox.get(timeout=max(0.0, timeout))
+        except Empty:
+            return None
+        if message is None:
+            self.finished = True
+            raise self._wire.lost()
+        if "done" in message or "os_error" in message or "defect" in message:
+            self.finished = True
+            self._wire.forget(self.number)
+        return message
+
+    def messages(self, limit: float) -> Iterator[Message]:
+        """Messages until the last one; DeadlinePassed at ``limit`` (of time.monotonic())."""
+        while not self.finished:
+            message = self.next(limit - time.monotonic())
+            if message is None:
+                self._wire.forget(self.number)
+                raise DeadlinePassed(f"{self._wire.name}: the rig's kernel did not answer in time")
+            yield message
+
+    def stop(self, patience: float) -> None:
+        """Have the agent end the program, and wait until it has."""
+        if self.finished:
+            return
+        with suppress(HostLost, DeadlinePassed):
+            self._wire.send({"id": 0, "op": "stop", "run": self.number})
+            for _ in self.messages(time.monotonic() + patience):
+                pass
+
+
+class Wire:
+    """The agent's process (or the ssh client that leads to it) and its three streams."""
+
+    def __init__(self, argv: Sequence[str], name: str, explain: Explain, deadline: float) -> None:
+        self.name = name
+        self._explain = explain
+        self._process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Not the terminal's: a Ctrl-C is ours to handle, and ssh must live to undo things.
+            start_new_session=True,
+            env=dict(os.environ, LC_ALL="C"),
+        )
+        self._sending = threading.Lock()
+        self._state = threading.Lock()
+        self._inboxes: dict[int, SimpleQueue[Message | None]] = {}
+        self._number = 0
+        self._trouble: RigTrouble | None = None
+        self._said = b""
+        self._ended = threading.Event()
+        self._greeting: SimpleQueue[Message | None] = SimpleQueue()
+        self._listener = self._thread(self._listen_to_stderr)
+        self._reader = self._thread(self._read)
+        self.hello = self._greet(deadline)
+        self._thread(self._pulse)
+
+    def _thread(self, target: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(
+            target=target, name=f"{self.name}: {target.__name__}", daemon=True
+        )
+        thread.start()
+        return thread
+
+    def _greet(self, deadline: float) -> Message:
+        """Send the agent over and hear its greeting."""
+        source = agent_source()
+        try:
+            self._write(b"%d\n%s" % (len(source), source))
+            greeting = self._greeting.get(timeout=deadline)
+        except Empty:
+            self._process.kill()
+            said = last_lines(self._said)
+            what = f"{self.name}: no answer within {deadline:g} s; is it up and not overloaded?"
+            raise DeadlinePassed(what + said) from None
+        except BaseException:
+            self._process.kill()
+            raise
+        if greeting is None:
+            raise self.lost()
+        return greeting
+
+    def begin(self, operation: str, **arguments: object) -> Call:
+        """Send a request; HostLost when there is no connection any more."""
+        inbox: SimpleQueue[Message | None] = SimpleQueue()
+        with self._state:
+            if self._trouble:
+                raise self.lost()
+            self._number += 1
+            number = self._number
+            self._inboxes[number] = inbox
+        self.send({"id": number, "op": operation, **arguments})
+        return Call(self, number, inbox)
+
+    def send(self, request: Message) -> None:
+        """One line to the agent."""
+        self._write(json.dumps(request, separators=(",", ":")).encode("ascii") + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        stdin = _stream(self._process.stdin)
+        try:
+            with self._sending:
+                write_all(stdin.fileno(), data)
+        except (OSError, ValueError):  # ValueError: closed by us
+            self._ended.wait(CLOSE_S)
+            raise self.lost() from None
+
+    def forget(self, number: int) -> None:
+        """Nobody waits for this request's answer any more."""
+        with self._state:
+            self._inboxes.pop(number, None)
+
+    def lost(self) -> RigTrouble:
+        """A fresh copy of why there is no connection, to raise in the thread that asks."""
+        trouble = self._trouble
+        if isinstance(trouble, HostLost):
+            return HostLost(str(trouble), trouble.reason)
+        return type(trouble)(str(trouble)) if trouble else HostLost(f"{self.name}: not connected")
+
+    def is_open(self) -> bool:
+        """Whether nobody has noticed an end yet."""
+        return self._trouble is None
+
+    def _read(self) -> None:
+        stdout = _stream(self._process.stdout)
+        try:
+            if self._await_greeting(stdout):
+                for line in stdout:
+                    self._deliver(json.loads(line))
+        except ValueError:
+            self._process.kill()  # not our agent's language: whatever it is, it is no rig
+        finally:
+            self._end()
+
+    def _await_greeting(self, stdout: IO[bytes]) -> bool:
+        """Skip what a login shell's start-up files print first, within reason."""
+        noise = 0
+        while noise < NOISE_BYTES and (line := stdout.readline(NOISE_BYTES)):
+            if line.startswith(b'{"hello":'):
+                self._greeting.put(dict(json.loads(line)["hello"]))
+                return True
+            noise += len(line)
+        return False
+
+    def _deliver(self, message: Message) -> None:
+        with self._state:
+            inbox = self._inboxes.get(message["id"])
+        if inbox:
+            inbox.put(message)
+
+    def _end(self) -> None:
+        """The stream has ended: find out why, and tell everyone who waits."""
+        try:
+            code: int | None = self._process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            code = None
+        self._listener.join(1.0)
+        with self._state:
+            if self._trouble is None:
+                self._trouble = self._explain(code, self._said.decode("utf-8", "replace"))
+            waiting = list(self._inboxes.values())
+            self._inboxes.clear()
+        self._ended.set()
+        self._greeting.put(None)
+        for inbox in waiting:
+            inbox.put(None)
+
+    def _listen_to_stderr(self) -> None:
+        stderr = _stream(self._process.stderr)
+        while chunk := stderr.read1(4096):
+            self._said = (self._said + chunk)[-STDERR_TAIL:]
+
+    def _pulse(self) -> None:
+        while not self._ended.wait(PULSE_S):
+            with suppress(RigTrouble):
+                self.send({"id": 0, "op": "ping"})
+
+    def close(self) -> None:
+        """End the conversation; returns when the agent's programs are gone and its locks free."""
+        with self._state:
+            if self._trouble is None:
+                self._trouble = HostLost(f"{self.name}: the connection was closed", "closed")
+        self._sending.acquire(timeout=1.0)  # in vain when a write hangs: then it is killed below
+        with suppress(OSError):
+            _stream(self._process.stdin).close()
+        if not self._ended.wait(CLOSE_S):
+            self._process.kill()
+        self._reader.join(CLOSE_S)
+        for stream in (self._process.stdout, self._process.stderr):
+            _stream(stream).close()
+
+
+def _stream(stream: IO[bytes] | None) -> Any:
+    if stream is None:
+        raise RuntimeError("a stream of the agent's process is missing")
+    return stream
