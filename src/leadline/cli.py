@@ -1,0 +1,54 @@
+"""The `leadline` command: one subcommand a module under `leadline.commands`."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
+from leadline.outcomes import INTERRUPTED_CODE, error_exit_code
+
+_COMMANDS = ("hil", "identify", "kernel_log", "plan", "power", "virtual")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one subcommand; its exit code, errors of all four owners printed as one message."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser(words[0] if words else "")
+    try:
+        namespace, rest = parser.parse_known_args(words)
+        if rest and not getattr(namespace, "passes_rest", False):
+            parser.error(f"unknown arguments: {' '.join(rest)}")
+        namespace.rest = rest
+        code = namespace.func(namespace)
+        sys.stdout.flush()
+    except (DriveFault, RigTrouble, Misuse, Inconclusive) as error:
+        print(f"leadline: {error}", file=sys.stderr)
+        return error_exit_code(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED_CODE
+    except BrokenPipeError:
+        # The reader has gone (`leadline plan | head`): nothing to say, and nobody to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return int(code)
+
+
+def _parser(wanted: str) -> argparse.ArgumentParser:
+    """The parser; only the module of the wanted command is imported, if there is one."""
+    parser = argparse.ArgumentParser(
+        prog="leadline",
+        description="Hardware-in-the-loop tests of SATA and SAS drives.",
+        epilog="Exit codes: 0 holds, 1 a claim fails, 2 wrong usage or input, 3 rig trouble, "
+        "4 inconclusive, 70 a defect of Leadline, 130 interrupted.",
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    name = wanted.replace("-", "_")
+    for module in [name] if name in _COMMANDS else _COMMANDS:
+        importlib.import_module(f"leadline.commands.{module}").register(subparsers)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

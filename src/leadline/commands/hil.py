@@ -1,0 +1,205 @@
+"""`leadline hil`: start the virtual rig if it is wanted, run the suite, put everything back.
+
+pytest runs as a child in a session of its own, so that Ctrl-C reaches this process
+first and the child exactly once, and so that whatever becomes of the child, what it
+had borrowed is given back from the journal before this process ends.
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+
+import leadline
+
+from leadline.inventory.matrix import load_matrix
+from leadline.inventory.plan import plan
+from leadline.inventory.rig import Rig, load_rig
+from leadline.mend import mend
+from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, USAGE_CODE, Ended, exit_code
+from leadline.process import die_with_parent
+from leadline.results.record import Record
+from leadline.results.schema import Phase
+from leadline.running import new_run_id
+
+SUITE = Path(leadline.__file__).parent / "suite"
+VIRTUAL_RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
+_PYTEST_INTERRUPTED, _PYTEST_USAGE, _PYTEST_NO_TESTS = 2, 4, 5
+_EXAMPLES = """\
+What is not listed here goes to pytest (leadline hil -k depth -x -n 2).
+
+examples:
+  leadline hil                                    the virtual rig: no hardware needed
+  leadline hil --no-excuses                       known issues fail, too
+  leadline hil --rig rigs/my-bench.yaml           your own drives
+  leadline hil --rig a.yaml --rig b.yaml -n 2     two rigs side by side
+  leadline hil -k power_cycle --junitxml=out.xml  some of the tests, with a JUnit file
+"""
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `hil` to the command line."""
+    parser = subparsers.add_parser(
+        "hil",
+        help="run the suite on a rig: the virtual one unless --rig names another",
+        description="Run the suite on a rig: the virtual one unless --rig names another.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--rig", action="append", type=Path, metavar="FILE", help="a rig file")
+    parser.add_argument("--matrix", type=Path, metavar="FILE", help="the firmware matrix")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("leadline-results"),
+        metavar="DIR",
+        help="where the results database is kept (leadline-results)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one object on stdout; all else goes to stderr"
+    )
+    parser.set_defaults(func=run, passes_rest=True)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the suite; the exit code of the contract.  Raises Misuse and RigTrouble."""
+    started = time.monotonic()
+    paths = arguments.rig or [VIRTUAL_RIG]
+    rigs = [load_rig(path) for path in paths]
+    matrix = load_matrix(arguments.matrix)
+    plan(rigs, matrix)
+    run_id = new_run_id()
+    record = Record(arguments.results.absolute(), run_id)
+    record.start(f"leadline hil {' '.join(arguments.rest)}".strip(), version("leadline"))
+    signals = Signals()
+    try:
+        with signals, ExitStack() as stack:
+            for rig in rigs:
+                if rig.virtual is not None:
+                    _start_virtual(rig, stack, record)
+            child = _pytest_arguments(arguments, paths, matrix.path, run_id)
+            code = _run_child(child, signals, stdout=sys.stderr if arguments.json else None)
+            if code != 0:
+                for sentence in mend(rigs):
+                    print(f"leadline: {sentence}", file=sys.stderr)
+    except BaseException:
+        record.end(INTERRUPTED_CODE if signals.count else DEFECT_CODE)
+        raise
+    final = _translate(code, record, interrupted=signals.count > 0)
+    record.end(final)
+    if arguments.json:
+        print(json.dumps(_summary(record, final, time.monotonic() - started)))
+    record.close()
+    return final
+
+
+def _start_virtual(rig: Rig, stack: ExitStack, record: Record) -> None:
+    from leadline.virtual import rig as virtual
+
+    if virtual.status(rig.name)["running"]:
+        print(f"leadline: virtual rig {rig.name} is up already; using it", file=sys.stderr)
+        return
+    begun = time.monotonic()
+    stack.enter_context(virtual.running(rig))
+    record.add(Phase(cell=None, name="boot", seconds=time.monotonic() - begun))
+
+
+def _pytest_arguments(
+    arguments: argparse.Namespace, rigs: Sequence[Path], matrix: Path, run_id: str
+) -> list[str]:
+    words = [sys.executable, "-m", "pytest", "-p", "leadline.plugin", "--import-mode=importlib"]
+    for path in rigs:
+        words += ["--rig", str(path)]
+    words += ["--matrix", str(matrix), "--results", str(arguments.results), "--run-id", run_id]
+    words += arguments.rest
+    # A path among the rest takes the place of the suite; `-k name` is not a path.
+    if not any(Path(word.partition("::")[0]).exists() for word in arguments.rest):
+        words.append(str(SUITE.resolve()))
+    return words
+
+
+class Signals:
+    """SIGINT, SIGTERM and SIGHUP while the child runs: the first stops it, the others wait."""
+
+    _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.child: subprocess.Popen[bytes] | None = None
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> "Signals":
+        for number in self._NUMBERS:
+            self._before[number] = signal.signal(number, self._received)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _received(self, *_: object) -> None:
+        self.count += 1
+        if self.count > 1:
+            print("leadline: giving back what was borrowed; please wait", file=sys.stderr)
+        elif self.child is not None:
+            print("leadline: stopping; outlets and settings are put back first", file=sys.stderr)
+            self.child.send_signal(signal.SIGINT)
+        else:
+            raise KeyboardInterrupt
+
+
+def _run_child(words: Sequence[str], signals: Signals, stdout: object) -> int:
+    child = subprocess.Popen(
+        words,
+        stdout=stdout,  # type: ignore[call-overload]
+        start_new_session=True,
+        preexec_fn=die_with_parent(signal.SIGINT),
+    )
+    signals.child = child
+    while True:
+        try:
+            return int(child.wait())
+        except InterruptedError:
+            continue
+
+
+def _translate(code: int, record: Record, *, interrupted: bool) -> int:
+    """The exit code of the contract from pytest's own and from what the record says."""
+    if interrupted or code == _PYTEST_INTERRUPTED:
+        return INTERRUPTED_CODE
+    if code == _PYTEST_USAGE:
+        return USAGE_CODE
+    if code == _PYTEST_NO_TESTS:
+        print("leadline: no test was selected", file=sys.stderr)
+        return USAGE_CODE
+    if code not in (0, 1):
+        return DEFECT_CODE
+    found = exit_code(Ended(row.outcome) for row in record.outcomes())
+    return found or code
+
+
+def _summary(record: Record, code: int, seconds: float) -> dict[str, object]:
+    return {
+        "run": record.run_id,
+        "exit_code": code,
+        "seconds": round(seconds, 2),
+        "phases": {name: round(spent, 2) for name, spent in record.phases().items()},
+        "outcomes": [
+            {
+                "cell": row.cell,
+                "claim": row.claim,
+                "outcome": row.outcome,
+                "message": row.message,
+            }
+            for row in record.outcomes()
+        ],
+        "verdicts": [row.details for row in record.verdicts()],
+        "results": str(record.directory),
+    }

@@ -1,0 +1,60 @@
+"""What a drive must reach: limits of its class or model, each knowing where it comes from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leadline.errors import Misuse
+from leadline.inventory.matrix import LimitSpec
+
+
+class Limit(float):
+    """A number that knows its claim and its source; it computes like any other."""
+
+    claim: str
+    source: str
+
+    def __new__(cls, value: float, claim: str, source: str) -> "Limit":
+        limit = super().__new__(cls, value)
+        limit.claim = claim
+        limit.source = source
+        return limit
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The limits for one drive, from the firmware matrix."""
+
+    model: str
+    limits: Mapping[str, LimitSpec]
+
+    @property
+    def depth_8_over_depth_1(self) -> Limit:
+        """Random 4 KiB reads at device queue depth 8 over those at 1; a ratio."""
+        return self._at_least("depth_8_over_depth_1")
+
+    @property
+    def ready_s(self) -> Limit:
+        """Seconds from power-on until the drive answers IDENTIFY; at most."""
+        return self._at_most("ready_s")
+
+    def _at_least(self, claim: str) -> Limit:
+        spec = self._spec(claim)
+        if spec.at_least is None:
+            raise Misuse(f"{self.model}: the limit of {claim} needs at_least in the matrix")
+        return Limit(spec.at_least, claim, spec.source)
+
+    def _at_most(self, claim: str) -> Limit:
+        spec = self._spec(claim)
+        if spec.at_most is None:
+            raise Misuse(f"{self.model}: the limit of {claim} needs at_most in the matrix")
+        return Limit(spec.at_most, claim, spec.source)
+
+    def _spec(self, claim: str) -> LimitSpec:
+        try:
+            return self.limits[claim]
+        except KeyError:
+            raise Misuse(
+                f"{self.model}: neither the model nor its class has a limit for {claim} in the "
+                f'firmware matrix; mark the test @pytest.mark.claim("{claim}"), '
+                "and it will not be collected for this drive"
+            ) from None

@@ -1,0 +1,188 @@
+"""pytest's side of Leadline: options, visits, order, outcomes.  Inert unless a rig is named.
+
+What a test may ask for stands in `leadline.fixtures`, one small module a subject;
+what happens on the rig stands in `leadline.station`.
+"""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from leadline.errors import Misuse, RigTrouble
+from leadline.running import (
+    RUN,
+    Run,
+    claim_of,
+    make_run,
+    run_from_worker,
+    visit_of,
+    worker_plan,
+)
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
+    from xdist.workermanage import WorkerController
+
+pytest_plugins = (
+    "leadline.fixtures.rig",
+    "leadline.fixtures.drive",
+    "leadline.fixtures.expected",
+    "leadline.fixtures.load",
+    "leadline.fixtures.power",
+)
+
+MARKERS = (
+    "claim(name): the claim that this test settles; the firmware matrix gives its limit and its "
+    "known issues by that name, and a drive whose class has no limit for it is left out",
+    "protocol(*names): collect this test only for drives of these protocols (sata, sas, scsi)",
+    "no_limit: this claim needs no limit from the firmware matrix",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("leadline", "Leadline: tests of physical drives on rigs")
+    group.addoption(
+        "--rig",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a rig file (rigs/*.yaml); may be given several times",
+    )
+    group.addoption(
+        "--matrix",
+        type=Path,
+        metavar="FILE",
+        help="the firmware matrix (default: firmware_matrix.yaml here, else the packaged one)",
+    )
+    group.addoption(
+        "--allow-writes",
+        action="store_true",
+        help="the second key for tests that write: the first is `writes: allowed` on the drive",
+    )
+    group.addoption(
+        "--drive-time",
+        type=float,
+        default=130.0,
+        metavar="SECONDS",
+        help="seconds of drive time that one claim may cost before it is inconclusive (130)",
+    )
+    group.addoption(
+        "--no-excuses",
+        action="store_true",
+        help="known issues of the firmware matrix excuse nothing",
+    )
+    group.addoption(
+        "--explain",
+        action="store_true",
+        help="print the explanation of claims that pass, too",
+    )
+    group.addoption(
+        "--results",
+        type=Path,
+        default=Path("leadline-results"),
+        metavar="DIR",
+        help="where the results database is kept (leadline-results)",
+    )
+    group.addoption("--run-id", help="the id of this run in the results (made up when not given)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    if config.option.help or not (config.option.rig or hasattr(config, "workerinput")):
+        return
+    try:
+        worker_input = getattr(config, "workerinput", None)
+        if worker_input is None:
+            config.stash[RUN] = make_run(config)
+        elif "leadline" in worker_input:
+            config.stash[RUN] = run_from_worker(config, worker_input["leadline"])
+        else:
+            return
+        # Not listed above: it is heavy, and of no use where no rig is named.
+        config.pluginmanager.import_plugin("leadline.reporting")
+    except (Misuse, RigTrouble) as error:
+        raise pytest.UsageError(f"leadline: {error}") from error
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    run = metafunc.config.stash.get(RUN, None)
+    if run is not None and "visit" in metafunc.fixturenames:
+        ids = [visit.id for visit in run.visits]
+        metafunc.parametrize("visit", run.visits, ids=ids, indirect=True, scope="session")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    run = config.stash.get(RUN, None)
+    if run is None:
+        return
+    keep = [item for item in items if _applies(item, run)]
+    left_out = [item for item in items if item not in keep]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+    for item in keep:
+        _excuse_known_issues(item, run)
+    # A drive is flashed as seldom as can be; within a visit the file's order holds.
+    position = {visit.id: n for n, visit in enumerate(run.visits)}
+    items[:] = sorted(keep, key=lambda item: position.get(_visit_id(item), -1))
+
+
+def _visit_id(item: pytest.Item) -> str:
+    visit = visit_of(item)
+    return visit.id if visit is not None else ""
+
+
+def _applies(item: pytest.Item, run: Run) -> bool:
+    visit = visit_of(item)
+    if visit is None:
+        return True
+    protocols = item.get_closest_marker("protocol")
+    if protocols and run.drive_spec(visit).protocol not in protocols.args:
+        return False
+    needs_limit = item.get_closest_marker("claim") and not item.get_closest_marker("no_limit")
+    return not needs_limit or claim_of(item) in run.limits(visit)
+
+
+def _excuse_known_issues(item: pytest.Item, run: Run) -> None:
+    from leadline.claims import ClaimFailed
+
+    visit = visit_of(item)
+    if visit is None or run.no_excuses:
+        return
+    for issue in run.known_issues(visit):
+        if issue.excuses and issue.claim == claim_of(item):
+            reason = f"known issue: {issue.summary} ({issue.link})"
+            item.add_marker(pytest.mark.xfail(raises=ClaimFailed, reason=reason, strict=False))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Judge the kernel's events here: in teardown a drive's fault would look like the rig's."""
+    if visit_of(item) is None:
+        return (yield)
+    from leadline.station import watched
+
+    with watched(item):
+        return (yield)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: "WorkerController") -> None:
+    """Plan once, in the controlling process, and hand the plan to the workers."""
+    run = node.config.stash.get(RUN, None)
+    if run is not None:
+        node.workerinput["leadline"] = worker_plan(run)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeScheduling | None":
+    run = config.stash.get(RUN, None)
+    if run is None:
+        return None
+    from leadline.distribution import SharedPathScheduling
+
+    return SharedPathScheduling(config, log, {v.id: v.shared_path for v in run.visits})

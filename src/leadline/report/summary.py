@@ -1,0 +1,86 @@
+"""The table at the end of a run: cell, claim, verdict, estimate with interval, drive-seconds."""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leadline.outcomes import Ended
+
+_STYLES = {
+    Ended.PASS: "green",
+    Ended.EXCUSED: "yellow",
+    Ended.INCONCLUSIVE: "yellow",
+    Ended.SKIPPED: "dim",
+}
+_WORDS = {
+    Ended.PASS: "PASS",
+    Ended.FAIL: "FAIL",
+    Ended.ERROR: "ERROR",
+    Ended.INCONCLUSIVE: "INCONCLUSIVE",
+    Ended.USAGE: "USAGE",
+    Ended.EXCUSED: "FAIL, known issue",
+    Ended.SKIPPED: "skipped",
+    Ended.DEFECT: "DEFECT",
+}
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One test on one cell."""
+
+    node: str
+    cell: str
+    claim: str
+    outcome: Ended
+    estimate: str
+    drive_seconds: float | None
+    message: str
+    explanation: str
+
+    @classmethod
+    def from_facts(cls, node: str, facts: Mapping[str, Any]) -> "SummaryRow":
+        """A row from the properties of a test's report."""
+        return cls(
+            node=node,
+            cell=str(facts["cell"]),
+            claim=str(facts["claim"]),
+            outcome=Ended(facts["outcome"]),
+            estimate=str(facts.get("estimate", "")),
+            drive_seconds=facts.get("drive_seconds"),
+            message=str(facts.get("message", "")),
+            explanation=str(facts.get("explanation", "")),
+        )
+
+
+def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str:
+    """The table as text for a terminal `width` columns wide, and a line that counts outcomes."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("cell", "claim", "verdict", "estimate [interval]"):
+        table.add_column(name, overflow="fold")
+    table.add_column("drive s", justify="right")
+    last = ""
+    for row in rows:
+        spent = "" if row.drive_seconds is None else f"{row.drive_seconds:.1f}"
+        cell = "" if row.cell == last else row.cell
+        style = _STYLES.get(row.outcome, "red")
+        table.add_row(cell, row.claim, f"[{style}]{_WORDS[row.outcome]}[/]", row.estimate, spent)
+        last = row.cell
+    text = io.StringIO()
+    console = Console(file=text, width=max(width, 100), highlight=False, no_color=True)
+    console.print(table)
+    console.print(_count(rows, seconds))
+    return text.getvalue()
+
+
+def _count(rows: Sequence[SummaryRow], seconds: float) -> str:
+    counted = [
+        f"{number} {_WORDS[ended]}"
+        for ended in Ended
+        if (number := sum(row.outcome is ended for row in rows))
+    ]
+    drive = sum(row.drive_seconds or 0.0 for row in rows)
+    return f"\n{', '.join(counted)}; {drive:.1f} s of drive time in {seconds:.0f} s"

@@ -1,0 +1,150 @@
+"""What a run says while it goes on and when it ends: outcomes, live line, summary, record.
+
+A pytest plugin that `leadline.plugin` loads.  Facts travel from the process that
+drives the rig to the one that prints in the reports' user properties, so that
+JUnit XML has them too and xdist carries them.
+"""
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from leadline.outcomes import Ended, ended_by
+from leadline.report.summary import SummaryRow, summary_table
+from leadline.results.record import Record
+from leadline.results.schema import OutcomeRow
+from leadline.running import RUN, VERDICTS, claim_of, visit_of
+
+PREFIX = "leadline."
+# Exceptions whose message says everything: their traceback would only hide it.
+_PLAIN = {Ended.ERROR, Ended.USAGE}
+_LETTERS = {
+    Ended.FAIL: ("failed", "F", "FAILED"),
+    Ended.ERROR: ("error", "E", "ERROR"),
+    Ended.USAGE: ("error", "U", "USAGE"),
+    Ended.DEFECT: ("error", "D", "DEFECT"),
+    Ended.INCONCLUSIVE: ("inconclusive", "I", "INCONCLUSIVE"),
+}
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give the report its outcome by the exception, and the verdicts as properties."""
+    report = yield
+    visit = visit_of(item)
+    if visit is None:
+        return report
+    ended = _ended(report, call)
+    if call.when == "call" or ended is not Ended.PASS:
+        report.user_properties.extend(_properties(item, ended, call))
+    if report.failed:
+        # JUnit and the terminal tell a failure from an error by the phase alone.
+        drives_fault = ended in (Ended.FAIL, Ended.INCONCLUSIVE)
+        if drives_fault and report.when == "setup":
+            report.when = "call"
+        elif not drives_fault and report.when == "call":
+            report.when = "setup"
+        if ended in _PLAIN and call.excinfo is not None and not item.config.option.fulltrace:
+            report.longrepr = f"{call.excinfo.typename}: {call.excinfo.value}"
+    return report
+
+
+def _ended(report: pytest.TestReport, call: pytest.CallInfo[None]) -> Ended:
+    if hasattr(report, "wasxfail"):
+        return Ended.EXCUSED if report.skipped else Ended.PASS
+    return Ended.PASS if call.excinfo is None else ended_by(call.excinfo.value)
+
+
+def _properties(
+    item: pytest.Item, ended: Ended, call: pytest.CallInfo[None]
+) -> list[tuple[str, object]]:
+    message = "" if call.excinfo is None else str(call.excinfo.value)
+    found: dict[str, object] = {
+        "cell": visit_of(item).cell.id,
+        "claim": claim_of(item),
+        "outcome": ended.value,
+        "message": message,
+    }
+    for n, verdict in enumerate(item.stash.get(VERDICTS, ())):
+        suffix = "" if n == 0 else f".{n + 1}"
+        found.update({f"{key}{suffix}": value for key, value in verdict.items()})
+    return [(f"{PREFIX}{key}", value) for key, value in found.items()]
+
+
+def facts_of(report: pytest.TestReport) -> dict[str, Any]:
+    """The facts that a report carries, keyed without the prefix."""
+    return {
+        key.removeprefix(PREFIX): value
+        for key, value in report.user_properties
+        if key.startswith(PREFIX)
+    }
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    outcome = facts_of(report).get("outcome")
+    if outcome is None or not report.failed:
+        return None
+    return _LETTERS.get(Ended(outcome))
+
+
+class Reporter:
+    """The controlling process's view of a run: it records outcomes and prints the summary."""
+
+    def __init__(self, config: pytest.Config, record: Record) -> None:
+        self._config = config
+        self._record = record
+        self._rows: dict[str, SummaryRow] = {}
+        self._started = time.monotonic()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        facts = facts_of(report)
+        if "outcome" not in facts:
+            return
+        worse = self._rows.get(report.nodeid)
+        if report.when == "teardown" and worse is not None and not report.failed:
+            return
+        self._rows[report.nodeid] = SummaryRow.from_facts(report.nodeid, facts)
+        self._record.add(
+            OutcomeRow(
+                cell=facts["cell"],
+                claim=facts["claim"],
+                node=report.nodeid,
+                outcome=facts["outcome"],
+                message=facts["message"],
+                seconds=report.duration,
+            )
+        )
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for row in self._rows.values():
+            wanted = row.outcome is Ended.INCONCLUSIVE or (
+                self._config.option.explain and row.explanation
+            )
+            if wanted:
+                terminalreporter.write_sep("_", f"{row.cell}: {row.claim}")
+                terminalreporter.write_line(row.explanation or row.message)
+        if self._rows:
+            terminalreporter.write_sep("=", f"Leadline, run {self._record.run_id}")
+            seconds = time.monotonic() - self._started
+            width = terminalreporter._tw.fullwidth
+            text = summary_table(list(self._rows.values()), seconds, width)
+            terminalreporter.write(text)
+            terminalreporter.write_line(f"results: {self._record.directory}")
+
+    def pytest_sessionfinish(self) -> None:
+        # The exit code that counts is written by whoever started pytest.
+        self._record.close()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    run = config.stash.get(RUN, None)
+    if run is None or hasattr(config, "workerinput"):
+        return
+    record = Record(run.results, run.id)
+    record.start(run.command, run.version)
+    config.pluginmanager.register(Reporter(config, record), "leadline-reporter")

@@ -1,0 +1,108 @@
+"""Write results as they happen, so that a killed run loses at most the slice under way."""
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Engine, create_engine, event, select, update
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from leadline.errors import RigTrouble
+from leadline.results.schema import Base, OfRun, OutcomeRow, Phase, Run, VerdictRow
+
+FILE_NAME = "leadline.sqlite"
+Row = TypeVar("Row", bound=OfRun)
+
+
+def open_database(directory: Path) -> Engine:
+    """The engine of the results file in `directory`, both made when missing.
+
+    Raises RigTrouble when the directory cannot be written or the disk is full.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RigTrouble(
+            f"{directory}: the results directory cannot be made ({error.strerror}); "
+            "name another with --results"
+        ) from error
+    engine = create_engine(f"sqlite:///{directory / FILE_NAME}", connect_args={"timeout": 30})
+
+    @event.listens_for(engine, "connect")
+    def _journal_mode(connection: sqlite3.Connection, _record: object) -> None:
+        # Workers of one run write side by side; with a write-ahead log, a commit
+        # outlives the death of the process that made it.
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+    with _plain_errors(directory):
+        Base.metadata.create_all(engine)
+    return engine
+
+
+@contextmanager
+def _plain_errors(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as error:
+        raise RigTrouble(
+            f"{directory / FILE_NAME}: the result could not be written ({error.orig}); "
+            "free some space or name another directory with --results"
+        ) from error
+
+
+class Record:
+    """One run's part of the results file.  Every `add` is committed before it returns."""
+
+    def __init__(self, directory: Path, run_id: str) -> None:
+        self.directory = directory
+        self.run_id = run_id
+        self._engine = open_database(directory)
+
+    def start(self, command: str, version: str) -> None:
+        """Begin the run, unless another process of it already has."""
+        with _plain_errors(self.directory), Session(self._engine) as session, session.begin():
+            if session.get(Run, self.run_id) is None:
+                row = Run(id=self.run_id, started=time.time(), command=command, version=version)
+                session.add(row)
+
+    def end(self, exit_code: int) -> None:
+        """Write how the run ended."""
+        with _plain_errors(self.directory), Session(self._engine) as session, session.begin():
+            values = {"ended": time.time(), "exit_code": exit_code}
+            session.execute(update(Run).where(Run.id == self.run_id).values(values))
+
+    def add(self, *rows: OfRun) -> None:
+        """Write rows of this run; RigTrouble when they cannot be written."""
+        with _plain_errors(self.directory), Session(self._engine) as session, session.begin():
+            for row in rows:
+                row.run = self.run_id
+            session.add_all(rows)
+
+    def outcomes(self) -> Sequence[OutcomeRow]:
+        """Every test of this run, in the order in which they ended."""
+        return self._all(OutcomeRow)
+
+    def verdicts(self) -> Sequence[VerdictRow]:
+        """Every verdict of this run, in the order in which they were reached."""
+        return self._all(VerdictRow)
+
+    def phases(self) -> dict[str, float]:
+        """Seconds of this run by phase."""
+        seconds: dict[str, float] = {}
+        for phase in self._all(Phase):
+            seconds[phase.name] = seconds.get(phase.name, 0.0) + phase.seconds
+        return seconds
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._engine.dispose()
+
+    def _all(self, table: type[Row]) -> Sequence[Row]:
+        with Session(self._engine, expire_on_commit=False) as session:
+            query = select(table).where(table.run == self.run_id).order_by(table.id)
+            return session.scalars(query).all()

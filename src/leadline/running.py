@@ -1,0 +1,126 @@
+"""One run of the suite, as every process of it knows it: its rigs, its plan, its options."""
+
+import json
+import secrets
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+if TYPE_CHECKING:
+    from leadline.inventory.matrix import KnownIssue, LimitSpec, Matrix
+    from leadline.inventory.plan import Visit
+    from leadline.inventory.rig import DriveSpec, Rig
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was asked for and what is planned; the same in every process of one run."""
+
+    id: str
+    command: str
+    version: str
+    rigs: "Mapping[str, Rig]"
+    matrix: "Matrix"
+    visits: "tuple[Visit, ...]"
+    results: Path
+    allow_writes: bool
+    no_excuses: bool
+    drive_time_s: float
+
+    def drive_spec(self, visit: "Visit") -> "DriveSpec":
+        """The rig file's entry of the drive that is visited."""
+        return self.rigs[visit.cell.rig].drive(visit.cell.slot)
+
+    def limits(self, visit: "Visit") -> "Mapping[str, LimitSpec]":
+        """What the visited drive must reach, by claim."""
+        return self.matrix.limits_for(visit.cell.model)
+
+    def known_issues(self, visit: "Visit") -> "tuple[KnownIssue, ...]":
+        """What the matrix knows to be broken in the visited firmware."""
+        return self.matrix.firmware(visit.cell.model, visit.cell.firmware).known_issues
+
+
+RUN = pytest.StashKey[Run]()
+VERDICTS = pytest.StashKey[list[dict[str, Any]]]()
+
+
+def new_run_id() -> str:
+    """An id that sorts by time: 20260131-235959-1a2b."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def make_run(config: pytest.Config) -> Run:
+    """Read the files and plan, once, in the controlling process.  Raises Misuse."""
+    from leadline.inventory.matrix import load_matrix
+    from leadline.inventory.plan import plan
+    from leadline.inventory.rig import load_rig
+
+    rigs = [load_rig(path) for path in config.option.rig]
+    matrix = load_matrix(config.option.matrix)
+    return _run(config, config.option.run_id or new_run_id(), rigs, matrix, plan(rigs, matrix))
+
+
+def run_from_worker(config: pytest.Config, handed: str) -> Run:
+    """The same run in an xdist worker: the plan as it was handed over, never planned again."""
+    from leadline.inventory.matrix import load_matrix
+    from leadline.inventory.plan import visits_from_json
+    from leadline.inventory.rig import load_rig
+
+    given = json.loads(handed)
+    rigs = [load_rig(Path(path)) for path in given["rigs"]]
+    matrix = load_matrix(Path(given["matrix"]))
+    return _run(config, given["id"], rigs, matrix, visits_from_json(given["visits"]))
+
+
+def worker_plan(run: Run) -> str:
+    """What a worker needs to know of a run, as text."""
+    from leadline.inventory.plan import visits_to_json
+
+    return json.dumps(
+        {
+            "id": run.id,
+            "rigs": [str(rig.path) for rig in run.rigs.values()],
+            "matrix": str(run.matrix.path),
+            "visits": visits_to_json(run.visits),
+        }
+    )
+
+
+def _run(
+    config: pytest.Config,
+    run_id: str,
+    rigs: "list[Rig]",
+    matrix: "Matrix",
+    visits: "tuple[Visit, ...]",
+) -> Run:
+    return Run(
+        id=run_id,
+        command=shlex.join(sys.argv),
+        version=version("leadline"),
+        rigs={rig.name: rig for rig in rigs},
+        matrix=matrix,
+        visits=visits,
+        results=config.option.results.absolute(),
+        allow_writes=config.option.allow_writes,
+        no_excuses=config.option.no_excuses,
+        drive_time_s=config.option.drive_time,
+    )
+
+
+def visit_of(item: pytest.Item) -> "Visit | None":
+    """The visit that a test belongs to, or None for a test that asks for no drive."""
+    callspec = getattr(item, "callspec", None)
+    return cast("Visit | None", callspec.params.get("visit")) if callspec is not None else None
+
+
+def claim_of(item: pytest.Item) -> str:
+    """The name of the claim that a test settles: its mark's, or else the test's own."""
+    mark = item.get_closest_marker("claim")
+    return str(mark.args[0]) if mark else str(getattr(item, "originalname", item.name))

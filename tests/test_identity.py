@@ -1,0 +1,34 @@
+"""Is the drive the one that the rig file names, and does it say so consistently?
+
+ATA8-ACS 7.16 (IDENTIFY DEVICE) for SATA; SPC-4 6.4 (INQUIRY) and 7.8 (VPD pages)
+for SAS and SCSI.  The revision that INQUIRY gives for a SATA drive is not its
+firmware revision: SAT-4 shows four of its eight characters.
+"""
+
+import pytest
+
+
+def test_drive_is_the_one_that_the_rig_file_names(drive, cell, drive_spec):
+    found = drive.identity
+    assert found.serial == drive_spec.serial
+    assert found.model == drive_spec.model
+    assert drive_spec.wwn is None or found.wwn == drive_spec.wwn
+    assert found.firmware == cell.firmware
+
+
+@pytest.mark.protocol("sata")
+def test_identify_data_are_intact(identify):
+    assert identify.checksum != "invalid", "word 255 of IDENTIFY DEVICE does not sum to zero"
+    assert identify.capacity_bytes > 0
+
+
+def test_kernel_sees_the_whole_drive(drive, kernel_capacity_bytes):
+    assert kernel_capacity_bytes == drive.identity.capacity_bytes
+
+
+@pytest.mark.protocol("sata")
+def test_link_runs_at_the_speed_that_the_drive_supports(identify):
+    """A link trained below capability halves throughput and raises no error (word 76, 77)."""
+    if identify.link.supported_gbps is None or identify.link.current_gbps is None:
+        pytest.skip("the drive does not report its link speeds")
+    assert identify.link.current_gbps >= identify.link.supported_gbps

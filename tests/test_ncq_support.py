@@ -1,0 +1,24 @@
+"""Can commands be queued at all, from the drive's own word down to what is on the wire?
+
+A published benchmark had to be retracted because queueing was silently off on one of
+two "identical" machines; every flag that somebody looked at was right.  So NCQ is not a
+flag here but a ladder, climbed to the top: requests that really overlap at the drive.
+ATA8-ACS 7.16.7.38 (word 75) and SATA 3 13.2.1.18 (word 76).
+"""
+
+import pytest
+
+
+@pytest.mark.protocol("sata")
+def test_drive_advertises_ncq(identify, drive_model):
+    assert identify.ncq.supported, "word 76 bit 8 of IDENTIFY DEVICE is clear"
+    assert identify.ncq.queue_depth == drive_model.queue_depth
+
+
+@pytest.mark.protocol("sata")
+def test_every_rung_of_the_ladder_holds(ladder):
+    assert ladder.first_broken is None, ladder.explanation()
+
+
+def test_kernel_lets_the_drive_hold_a_queue(device_queue_depth):
+    assert device_queue_depth > 1, "the device queue depth is 1: nothing is queued"

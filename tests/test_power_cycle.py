@@ -1,0 +1,18 @@
+"""Does the drive come back from a power cycle as itself, in time, and none the slower?
+
+The power is cut by a PDU and proven to be off, by readback and by the drive's absence;
+a drive that returns with another serial number, firmware, capacity or a slower link has
+failed, whatever it says of itself.
+"""
+
+import pytest
+
+
+def test_drive_comes_back_as_itself(power_cycle):
+    assert power_cycle.verified
+    assert power_cycle.differences == ()
+
+
+@pytest.mark.claim("ready_s")
+def test_drive_is_ready_in_time(power_cycle, expected):
+    assert power_cycle.ready_s <= expected.ready_s
