@@ -1,0 +1,153 @@
+"""Run slices of load on a drive: one fio process a batch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from errno import EILSEQ, EIO, ENODATA, EREMOTEIO, ETIMEDOUT
+from importlib.resources import files
+from os import strerror
+from typing import TYPE_CHECKING
+
+from leadline.errors import RigTrouble
+from leadline.host.programs import require
+from leadline.host.trouble import printable
+from leadline.load.jobs import follower_pipes, job_name, job_text
+from leadline.load.measure import measure
+from leadline.load.output import Batch, read_batch
+from leadline.load.slices import Slice, SliceSetting, void_names
+from leadline.load.workload import Workload
+
+if TYPE_CHECKING:
+    from leadline.host.connection import Host
+
+FIO_MINIMUM = "3.16"
+"""Its JSON has `job_runtime`, which dates the end of a slice; tried: 3.33."""
+DRIVE_ERRORS = {EIO, ENODATA, EILSEQ, ETIMEDOUT, EREMOTEIO}
+"""How Linux reports a request that the drive or its path failed; others are the rig's."""
+STARTUP_S = 30.0
+"""Time for fio to start and end beside its slices, on the slowest rig."""
+STRETCH = 4.0
+"""How much longer than asked a slice may take (its drain, on a drive that hardly moves)."""
+
+
+def run_slices(
+    host: "Host",
+    node: str,
+    workload: Workload,
+    settings: Sequence[SliceSetting],
+    *,
+    depth_path: str | None,
+    seeds: Sequence[int],
+    on_slice: Callable[[Slice], None] | None = None,
+    deadline: float | None = None,
+) -> list[Slice]:
+    """Run one batch of slices on `node`, in order, each after the one before has drained.
+
+    Each slice's device queue depth is written to `depth_path` just before it, and read
+    back; whoever calls has journaled its old value and gives it back.  `seeds` has one
+    number a slice.  `on_slice` is called for each when the batch has ended: a run that is
+    killed loses the batch under way, so keep it to a few seconds.  `deadline` is in
+    seconds for the whole, by default several times what it should take.
+
+    A slice that counts for nothing comes back with its `voids`.  Raises RigTrouble when
+    there is no result (fio missing or older than FIO_MINIMUM, the device gone, the
+    deadline passed, the depth refused), Misuse on settings that cannot be.
+    """
+    version = require(host, "fio", FIO_MINIMUM)
+    job_file = job_text(
+        node,
+        workload,
+        settings,
+        depth_path=depth_path,
+        seeds=seeds,
+        fio_version=tuple(int(part) for part in version.split(".")),
+    )
+    if deadline is None:
+        deadline = STARTUP_S + STRETCH * sum(setting.seconds for setting in settings)
+    argv = ["sh", "-c", _script(), "leadline-slices", str(len(settings))]
+    argv += [" ".join(follower_pipes(settings)), "--eta=never"]
+    if not workload.writes:
+        argv.append("--readonly")
+    finished = host.run(argv, input=job_file.encode("ascii"), deadline=deadline)
+    batch = read_batch(finished.stdout)
+    _check_batch(batch, f"{host.name}: {node}")
+    slices = slices_of(batch, settings, seeds)
+    for each in slices:
+        if on_slice is not None:
+            on_slice(each)
+    return slices
+
+
+def slices_of(batch: Batch, settings: Sequence[SliceSetting], seeds: Sequence[int]) -> list[Slice]:
+    """The slices of a batch, in order, each with the reasons why it may not count."""
+    slices: list[Slice] = []
+    origin = drained = 0.0
+    for index, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
+        names = [job_name(index, job) for job in range(setting.jobs)]
+        jobs = [batch.jobs[name] for name in names if name in batch.jobs]
+        requests = [each for name in names for each in batch.requests.get(name, [])]
+        ran_s = max((job.ran_s for job in jobs), default=0.0)
+        measured = measure(requests, seconds=setting.seconds, ran_s=ran_s)
+        if not slices:
+            origin = measured.first
+        failed = next((job.error for job in jobs if job.error), 0)
+        bare = Slice(
+            setting=setting,
+            job=names[0],
+            seed=seed,
+            rate=measured.rate,
+            completions=measured.completions,
+            window_s=measured.window_s,
+            mean_latency_s=measured.mean_latency_s,
+            p99_latency_s=measured.p99_latency_s,
+            little_ratio=measured.in_flight / setting.offered_depth,
+            in_flight_by_law=measured.rate * measured.mean_latency_s,
+            started=measured.first - origin,
+            began=measured.first,
+            drain_s=measured.drain_s,
+            gap_s=measured.first - drained if slices else None,
+            device_depth=_depth_read(batch.depths.get(names[0], ""), setting),
+            cpu=max((job.cpu for job in jobs), default=0.0),
+            fio_version=batch.version,
+            error=_error_text(failed),
+        )
+        counted = sum(job.counted for job in jobs)
+        slices.append(replace(bare, voids=void_names(bare, logged=len(requests), counted=counted)))
+        drained = measured.last
+    return slices
+
+
+def _script() -> str:
+    return files("leadline.load").joinpath("batch.sh").read_text("ascii")
+
+
+def _check_batch(batch: Batch, where: str) -> None:
+    """RigTrouble when the batch as a whole did not run; a slice's own errors are its own.
+
+    fio's `"error": 0` can come with exit code 1 (a device that it may not open), and a job
+    of which requests failed also makes it exit with 1.
+    """
+    if batch.exit_code == 0:
+        return
+    errors = {job.error for job in batch.jobs.values() if job.error}
+    if errors and (errors & DRIVE_ERRORS or any(batch.requests.values())):
+        return
+    said = printable(batch.said) or "nothing"
+    raise RigTrouble(f"{where}: fio ran no slice (exit code {batch.exit_code}); it said: {said}")
+
+
+def _depth_read(text: str, setting: SliceSetting) -> int | None:
+    """The device queue depth in force, as the kernel gave it back after it was written."""
+    if setting.device_depth is None:
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise RigTrouble(
+            f"device queue depth {setting.device_depth} could not be set; "
+            f"writing and reading it said: {printable(text) or 'nothing'}"
+        )
+    return int(text)
+
+
+def _error_text(code: int) -> str:
+    if code == 0:
+        return ""
+    return "requests failed" if code < 0 else strerror(code)

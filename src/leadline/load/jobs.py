@@ -1,0 +1,120 @@
+"""The job file of one batch: every slice a thread of one fio process, one after the other."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from leadline.errors import Misuse
+from leadline.load.slices import SliceSetting
+from leadline.load.workload import MIXES, Workload
+
+LOG_ENTRIES_SINCE = (3, 29)
+LOG_ENTRIES_A_SECOND = 500_000
+"""Room made in the log at once: fio drains the queue whenever it must make more."""
+LOG_ENTRIES_LIMITS = (1024, 1 << 20)
+SAFE_PATH = re.compile(r"/[A-Za-z0-9_./:,@+=-]+")
+
+
+def job_name(index: int, job: int) -> str:
+    """The name of a slice's job, which fio's files and JSON carry: `s03.0`."""
+    return f"s{index:02d}.{job}"
+
+
+def job_text(
+    node: str,
+    workload: Workload,
+    settings: Sequence[SliceSetting],
+    *,
+    depth_path: str | None,
+    seeds: Sequence[int],
+    fio_version: tuple[int, ...] = (3, 33),
+) -> str:
+    """fio's job file for `settings`, in their order, on the device `node`.
+
+    `seeds` has one number a slice.  `depth_path` is where the device queue depth is
+    written; None when no setting asks for one.  Raises Misuse on a path that fio or its
+    shell would read as something else, and on a count that does not fit.
+    """
+    if not settings:
+        raise Misuse("a batch needs at least one slice")
+    if len(seeds) != len(settings):
+        raise Misuse(f"{len(seeds)} seeds for {len(settings)} slices: one each")
+    _check_path("device", node)
+    if depth_path is not None:
+        _check_path("queue depth attribute", depth_path)
+    elif any(setting.device_depth is not None for setting in settings):
+        raise Misuse("a slice asks for a device queue depth, and no depth_path was given")
+    lines = ["[global]", *_common(node, workload)]
+    for index, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
+        for job in range(setting.jobs):
+            lines += ["", f"[{job_name(index, job)}]"]
+            lines += _slice_options(setting, index, job, seed, fio_version)
+            lines += _turns(settings, index, job, depth_path)
+    return "\n".join(lines) + "\n"
+
+
+def follower_pipes(settings: Sequence[SliceSetting]) -> list[str]:
+    """The named pipes on which the jobs after a slice's first wait."""
+    return [
+        f"go.{index}.{job}"
+        for index, setting in enumerate(settings)
+        for job in range(1, setting.jobs)
+    ]
+
+
+def _common(node: str, workload: Workload) -> Iterator[str]:
+    # fio splits filename at colons, which by-path names have.
+    yield "filename=" + node.replace(":", r"\:")
+    yield f"rw={workload.rw}"
+    yield f"bs={workload.block_bytes}"
+    if workload.rw in MIXES:
+        yield f"rwmixread={workload.read_percent}"
+    if workload.span is not None:
+        offset, size = workload.span
+        yield from (f"offset={offset}", f"size={size}")
+    if workload.writes:
+        yield "refill_buffers=1"
+    yield from ("ioengine=libaio", "direct=1", "thread=1", "time_based=1")
+    yield from ("norandommap=1", "randrepeat=0")
+    yield from ("allow_mounted_write=0", "allow_file_create=0")
+    # The log has one line a request, its latency from submission to completion alone,
+    # stamped with the rig's clock so that slices can be laid side by side.
+    yield from ("disable_slat=1", "disable_clat=1", "per_job_logs=1", "log_avg_msec=0")
+    yield "log_unix_epoch=1"
+
+
+def _slice_options(
+    setting: SliceSetting, index: int, job: int, seed: int, fio_version: tuple[int, ...]
+) -> Iterator[str]:
+    yield f"iodepth={setting.offered_depth // setting.jobs}"
+    yield f"runtime={round(setting.seconds * 1000)}ms"
+    yield f"randseed={seed}"
+    yield f"write_lat_log={job_name(index, job)}"
+    if fio_version >= LOG_ENTRIES_SINCE:
+        least, most = LOG_ENTRIES_LIMITS
+        yield f"log_entries={min(max(least, int(setting.seconds * LOG_ENTRIES_A_SECOND)), most)}"
+
+
+def _turns(
+    settings: Sequence[SliceSetting], index: int, job: int, depth_path: str | None
+) -> Iterator[str]:
+    """Who waits for whom; batch.sh has the other half."""
+    setting = settings[index]
+    if job == 0:
+        others = sum(each.jobs for each in settings) - 1
+        awaited = settings[index - 1].jobs if index else others
+        words = f"lead {index} {awaited} {setting.jobs - 1}"
+        if setting.device_depth is not None:
+            words += f" {depth_path} {setting.device_depth}"
+    else:
+        words = f"follow {index} {job}"
+    yield f"exec_prerun=sh turn.sh {words}"
+    if index + 1 < len(settings):
+        yield f"exec_postrun=sh turn.sh pass {index + 1}"
+
+
+def _check_path(what: str, path: str) -> None:
+    if not SAFE_PATH.fullmatch(path):
+        raise Misuse(
+            f"{what} {path!r}: expected an absolute path of letters, digits and _./:,@+=- "
+            "(fio hands it to a shell)"
+        )

@@ -1,0 +1,75 @@
+"""From the requests that fio logged to what one slice measured."""
+
+import math
+from dataclasses import dataclass
+
+from leadline.load.output import Requests
+from leadline.load.slices import WARM_UP_S
+
+LOG_TICK_S = 1e-3
+"""fio's log has whole milliseconds, rounded down."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the window of a slice shows; the names are those of `Slice`.
+
+    `first` and `last` are the first issue and the last completion, on the rig's clock
+    (Unix seconds).  Rates and latencies are 0 when nothing completed in the window.
+    """
+
+    rate: float
+    completions: int
+    window_s: float
+    mean_latency_s: float
+    p99_latency_s: float
+    in_flight: float
+    first: float
+    last: float
+    drain_s: float
+
+
+def measure(requests: Requests, *, seconds: float, ran_s: float) -> Measured:
+    """Measure a slice of `seconds` from its logged requests, in any order.
+
+    `ran_s` is how long fio says that the job ran, drain included: it dates the end of
+    issuing from the last completion, for opening the device may delay the first request.
+    The window runs from WARM_UP_S after the first issue to that end; a request belongs to
+    it when it completed in it.
+    """
+    if not requests:
+        return Measured(0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    first = min(done - latency for done, latency in requests)
+    last = max(done for done, _ in requests)
+    opens = first + WARM_UP_S
+    closes = min(first + seconds, last - ran_s + seconds)
+    drain = max(0.0, last - closes)
+    if closes - opens < LOG_TICK_S:
+        return Measured(0.0, 0, 0.0, 0.0, 0.0, 0.0, first, last, drain)
+    window = closes - opens
+    latencies = sorted(latency for done, latency in requests if opens <= done < closes)
+    count = len(latencies)
+    return Measured(
+        rate=count / window,
+        completions=count,
+        window_s=window,
+        mean_latency_s=math.fsum(latencies) / count if count else 0.0,
+        p99_latency_s=latencies[math.ceil(0.99 * count) - 1] if count else 0.0,
+        in_flight=_mean_in_flight(requests, opens, closes),
+        first=first,
+        last=last,
+        drain_s=drain,
+    )
+
+
+def _mean_in_flight(requests: Requests, opens: float, closes: float) -> float:
+    """The time average of the number of requests in flight.
+
+    Both sides of Little's law (L = lambda W; Little 1961, Operations Research 9(3)), with
+    the requests that straddle an edge counted for their part inside: over a short window
+    rate x mean latency alone is off by those, by more than the law's failure would be.
+    """
+    inside = math.fsum(
+        max(0.0, min(done, closes) - max(done - latency, opens)) for done, latency in requests
+    )
+    return inside / (closes - opens)
