@@ -128,6 +128,17 @@ def user_cache() -> Path:
     return named if named.is_absolute() else Path.home() / ".cache"
 
 
+def packaged(name: str) -> Path:
+    """A file that comes with Leadline, by the shortest path that names it from here.
+
+    In a clone it is the file at the top of the repository, to which the
+    package has a link.
+    """
+    path = (Path(__file__).parents[1] / name).resolve()
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def expand(text: str) -> Path:
     """A path as written in a file, with a leading ``~`` replaced; not made absolute.
 

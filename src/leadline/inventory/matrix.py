@@ -13,10 +13,11 @@ from pydantic import Field, PrivateAttr, model_validator
 from leadline.errors import Misuse
 from leadline.inventory.checks import unique
 from leadline.inventory.document import Document, Problem, read
-from leadline.inventory.fields import ClaimKey, Entry, FilePath, Name, PciId, Text, Unfit
+from leadline.inventory.fields import ClaimKey, Entry, FilePath, Name, PciId, Text, Unfit, packaged
 from leadline.inventory.rig import Protocol
 from leadline.inventory.shape import require
 
+USUAL = "firmware_matrix.yaml"
 DriveClass = Literal["ssd", "hdd"]
 
 
@@ -98,7 +99,7 @@ class ControllerModel(Entry):
 class Matrix(Entry):
     """One firmware matrix."""
 
-    path: Path = Path("firmware_matrix.yaml")
+    path: Path = Path(USUAL)
     _document: Document | None = PrivateAttr(default=None)
     limits_by_class: Mapping[DriveClass, Mapping[ClaimKey, LimitSpec]] = Field(
         validation_alias="classes", description="a mapping of ssd and hdd to their limits"
@@ -147,12 +148,17 @@ class Matrix(Entry):
         return {**self.limits_by_class.get(entry.class_, {}), **entry.limits}
 
 
-def load_matrix(path: Path) -> Matrix:
+def load_matrix(path: Path | None = None) -> Matrix:
     """Read a firmware matrix; Misuse with everything that is wrong with it, line by line.
 
+    Without a path: ``firmware_matrix.yaml`` of the working directory, else the
+    one that comes with Leadline, which knows the drives of the virtual rig.
     Paths in the file are relative to its directory.  Images are not opened
     here: a plan that needs one checks it.
     """
+    if path is None:
+        here = Path(USUAL)
+        path = here if here.is_file() else packaged(USUAL)
     document = read(path)
     matrix = require(document, Matrix, _checks(document), path=path)
     matrix._document = document
