@@ -27,6 +27,7 @@ from leadline.host.trouble import (
     ProgramMissing,
     ProgramTooOld,
     file_trouble,
+    last_lines,
     printable,
 )
 from leadline.host.wire import BOOTSTRAP, Call, Message, Wire
@@ -52,6 +53,7 @@ __all__ = [
 CALL_S = 30.0  # a file operation; a sick drive's sysfs may hang
 KILL_S = 10.0  # what the agent may need to end a program, and to say so
 RETRY_S = 1.0
+LOCK_RETRY_S = 0.1
 
 # SPC-4/SAM-5 status bytes; sense keys NO SENSE and RECOVERED ERROR come with good data.
 CHECK_CONDITION = 0x02
@@ -104,7 +106,9 @@ class Host:
 
     def _explain(self, code: int | None, said: str) -> RigTrouble:
         if self._spec.reach == "local":
-            return HostLost(f"localhost: Leadline's agent ended (exit code {code}){said}")
+            return HostLost(
+                f"localhost: Leadline's agent ended (exit code {code}){last_lines(said)}"
+            )
         return ssh.explain(self._spec.address, self._spec.ssh_config, code, said)
 
     # Programs.
@@ -254,18 +258,31 @@ class Host:
             raise CommandRefused(what, status, sense)
         return unpack(answer["data"])
 
-    # Locks: for lease.py and journal.py.
+    # Locked files: for lease.py and journal.py.
 
-    def lock_file(self, path: str, *, shared: bool) -> int | bytes:
-        """A handle when the file's lock is now ours, else what its holder wrote into it."""
-        answer = self._ask("lock", path=path, shared=shared)
-        return unpack(answer["busy"]) if "busy" in answer else int(answer["handle"])
+    def lock_file(self, path: str, *, shared: bool, patience: float = 0.0) -> int | bytes:
+        """A handle when the file's lock is now ours, else what its holder wrote into it.
+
+        The file and its directory are made when they are not there.  ``shared``: among all
+        users of the rig; otherwise nobody else may write there.  Tries for ``patience`` seconds.
+        """
+        limit = time.monotonic() + patience
+        while True:
+            answer = self._ask("lock", path=path, shared=shared)
+            if "handle" in answer:
+                return int(answer["handle"])
+            if time.monotonic() >= limit:
+                return unpack(answer["busy"])
+            time.sleep(LOCK_RETRY_S)
 
     def append(self, handle: int, data: bytes, *, replace: bool = False) -> None:
         """Append to a locked file (or replace its contents), fsynced when this returns."""
-        self._ask(
-            "append", path=f"handle {handle}", handle=handle, data=pack(data), replace=replace
-        )
+        path = f"handle {handle}"
+        self._ask("append", path=path, handle=handle, data=pack(data), replace=replace)
+
+    def unlock_file(self, handle: int) -> None:
+        """Free a file's lock."""
+        self._ask("release", path=f"handle {handle}", handle=handle)
 
     # The connection.
 

@@ -14,7 +14,6 @@ from leadline.host.trouble import HostLost, ProgramMissing, last_lines, printabl
 # never ask, notice a dead link within 15 s, and carry nothing but the agent's conversation.
 OPTIONS = (
     "BatchMode=yes",
-    "ConnectTimeout=10",
     "ServerAliveInterval=5",
     "ServerAliveCountMax=3",
     "LogLevel=ERROR",
@@ -30,7 +29,7 @@ _COMPLAINTS: tuple[tuple[str, str, str, str], ...] = (
         "host-key-changed",
         r"REMOTE HOST IDENTIFICATION HAS CHANGED",
         "its host key is not the one that was known",
-        "find out why (reinstalled? another machine?); if that is right, forget the old key: {forget}",
+        "find out why (reinstalled? another machine?); if it is right, forget the old: {forget}",
     ),
     (
         "host-key-unknown",
@@ -76,7 +75,8 @@ _COMPLAINTS: tuple[tuple[str, str, str, str], ...] = (
 def command(address: str, config: Path | None, *, fresh: bool) -> list[str]:
     """The ssh command line up to the address; ``fresh``: never through a shared connection,
     whose other end may be dead since the rig was switched off."""
-    options = [*OPTIONS, *(["ControlPath=none"] if fresh else [])]
+    own_way = ["ConnectTimeout=5", "ControlPath=none"] if fresh else ["ConnectTimeout=10"]
+    options = [*OPTIONS, *own_way]
     own = ["-F", str(config)] if config else []
     return ["ssh", *own, "-T", "-x", *(word for o in options for word in ("-o", o)), "--", address]
 

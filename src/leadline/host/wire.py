@@ -77,8 +77,9 @@ class Call:
         while not self.finished:
             message = self.next(limit - time.monotonic())
             if message is None:
+                self.finished = True
                 self._wire.forget(self.number)
-                raise DeadlinePassed(f"{self._wire.name}: the rig's kernel did not answer in time")
+                raise DeadlinePassed(f"{self._wire.name}: the rig did not answer in time")
             yield message
 
     def stop(self, patience: float) -> None:
@@ -180,10 +181,6 @@ class Wire:
         if isinstance(trouble, HostLost):
             return HostLost(str(trouble), trouble.reason)
         return type(trouble)(str(trouble)) if trouble else HostLost(f"{self.name}: not connected")
-
-    def is_open(self) -> bool:
-        """Whether nobody has noticed an end yet."""
-        return self._trouble is None
 
     def _read(self) -> None:
         stdout = _stream(self._process.stdout)
