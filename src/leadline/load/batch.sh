@@ -12,7 +12,7 @@ base=/tmp
 dir=$(mktemp -d "$base/leadline-slices.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 # Stopped by a deadline or a lost connection: say what fio had to say.
-trap 'head -c 2000 output.json >&2; exit 143' HUP INT TERM
+trap 'sed -e "/^{/,\$d" -e "/Saving output of/d" output.json fio.out >&2; exit 143' HUP INT TERM
 cd "$dir"
 cat > slices.fio
 

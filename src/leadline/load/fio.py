@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from leadline.errors import RigTrouble
 from leadline.host.programs import require
-from leadline.host.trouble import printable
+from leadline.host.trouble import DeadlinePassed, ProgramFailed, last_lines, printable
 from leadline.load.jobs import follower_pipes, job_name, job_text
 from leadline.load.measure import measure
 from leadline.load.output import Batch, read_batch
@@ -67,14 +67,33 @@ def run_slices(
     argv += [" ".join(follower_pipes(settings)), "--eta=never"]
     if not workload.writes:
         argv.append("--readonly")
-    finished = host.run(argv, input=job_file.encode("ascii"), deadline=deadline)
-    batch = read_batch(finished.stdout)
-    _check_batch(batch, f"{host.name}: {node}")
+    where = f"{host.name}: {node}"
+    batch = read_batch(_run(host, argv, job_file, deadline=deadline, where=where))
+    _check_batch(batch, where)
     slices = slices_of(batch, settings, seeds)
     for each in slices:
         if on_slice is not None:
             on_slice(each)
     return slices
+
+
+def _run(host: "Host", argv: Sequence[str], job_file: str, *, deadline: float, where: str) -> bytes:
+    """The archive of what fio left; what went wrong is said without the script in it."""
+    try:
+        return host.run(argv, input=job_file.encode("ascii"), deadline=deadline).stdout
+    except DeadlinePassed as late:
+        raise DeadlinePassed(
+            f"{where}: fio did not end its slices within {deadline:g} s, and was ended; "
+            f"does the drive still answer?{last_lines(late.stderr)}",
+            late.stdout,
+            late.stderr,
+        ) from None
+    except ProgramFailed as failed:
+        said = last_lines(failed.stderr) or " nothing"
+        raise RigTrouble(
+            f"{where}: fio could not be run (exit code {failed.exit_code}); is there room in "
+            f"/dev/shm or /tmp? It said:{said}"
+        ) from None
 
 
 def slices_of(batch: Batch, settings: Sequence[SliceSetting], seeds: Sequence[int]) -> list[Slice]:
@@ -131,8 +150,11 @@ def _check_batch(batch: Batch, where: str) -> None:
     errors = {job.error for job in batch.jobs.values() if job.error}
     if errors and (errors & DRIVE_ERRORS or any(batch.requests.values())):
         return
-    said = printable(batch.said) or "nothing"
-    raise RigTrouble(f"{where}: fio ran no slice (exit code {batch.exit_code}); it said: {said}")
+    said = last_lines(batch.said) or " nothing"
+    raise RigTrouble(
+        f"{where}: fio ran no slice (exit code {batch.exit_code}); is the device there, and not "
+        f"mounted? It said:{said}"
+    )
 
 
 def _depth_read(text: str, setting: SliceSetting) -> int | None:

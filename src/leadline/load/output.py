@@ -52,7 +52,8 @@ def read_batch(archive: bytes) -> Batch:
     printed = files.get("fio.out", b"").decode("utf-8", "replace")
     document, notes = split_output(output.decode("utf-8", "replace"))
     lines = [line.strip() for line in (notes + "\n" + printed).splitlines()]
-    said = "\n".join(line for line in lines if line and SAVING_NOTE not in line)
+    # fio says much twice, once a job.
+    said = "\n".join(dict.fromkeys(line for line in lines if line and SAVING_NOTE not in line))
     if document is None:
         raise RigTrouble(f"fio ended with exit code {exit_code} and no JSON; it said: {said}")
     requests = {}
