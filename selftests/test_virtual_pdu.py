@@ -1,0 +1,253 @@
+"""The virtual PDU on a real pty, and Leadline's own driver before it, with each fault."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import serial
+
+from leadline.errors import RigTrouble
+from leadline.inventory.rig import PduSpec
+from leadline.power import baytech
+from leadline.power.pdu import Pdu, open_pdu
+from leadline.power.session import ByteLog
+from leadline.virtual.pdu import Faults, VirtualPdu
+
+
+def spec(link: Path) -> PduSpec:
+    return PduSpec(name="a", family="baytech-rpc3", port=str(link), outlets=4)
+
+
+@pytest.fixture(autouse=True)
+def short_quiets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This unit is faster than a real one: listen a third as long."""
+    monkeypatch.setattr(baytech, "SYNC_QUIETS_S", (0.1, 0.3, 0.8))
+
+
+def nothing(outlet: int, on: bool) -> None:
+    pass
+
+
+@contextmanager
+def bench(tmp_path: Path, faults: Faults | None = None) -> Iterator[tuple[VirtualPdu, Pdu]]:
+    with (
+        VirtualPdu(4, nothing, tmp_path / "pdu", faults=faults) as unit,
+        open_pdu(spec(unit.link)) as pdu,
+    ):
+        yield unit, pdu
+
+
+@contextmanager
+def typed(unit: VirtualPdu) -> Iterator[serial.Serial]:
+    """A plain terminal on the unit's port."""
+    port = serial.Serial(str(unit.link), timeout=5)
+    try:
+        yield port
+    finally:
+        port.close()
+
+
+# The unit by itself: the dialogue of a real RPC3-NC.
+
+
+@pytest.mark.parametrize("enter", [b"\r", b"\r\n", b"\n"])
+def test_an_enter_is_one_enter(tmp_path: Path, enter: bytes) -> None:
+    with VirtualPdu(2, nothing, tmp_path / "pdu") as unit, typed(unit) as port:
+        port.write(enter)
+        assert port.read_until(b">RPC3-NC>").endswith(b"RMS Voltage\r\n\r\nRPC3-NC>RPC3-NC>")
+        for _ in range(2):
+            port.write(enter)
+            assert port.read_until(b">") == b"\r\nRPC3-NC>"
+
+
+@pytest.mark.parametrize(
+    ("line", "answer", "on"),
+    [
+        (b"off 2", b"RPC3-NC>", {1, 3, 4}),
+        (b"off 2-4", b"RPC3-NC>", {1, 3, 4}),
+        (b"off 0", b"RPC3-NC>", set()),
+        (b"OFF 2", b"Input error\r\n\r\nRPC3-NC>", {1, 2, 3, 4}),
+        (b"off 5", b"Input error\r\n\r\nRPC3-NC>", {1, 2, 3, 4}),
+        (b"off", b"Input error\r\n\r\nRPC3-NC>", {1, 2, 3, 4}),
+        (b"off 3\x08\x7f 2", b"RPC3-NC>", {1, 3, 4}),
+    ],
+)
+def test_what_is_typed_is_echoed_and_obeyed(
+    tmp_path: Path, line: bytes, answer: bytes, on: set[int]
+) -> None:
+    with VirtualPdu(4, nothing, tmp_path / "pdu") as unit, typed(unit) as port:
+        port.write(line + b"\r")
+        heard = port.read_until(b">")
+        assert heard.endswith(b"\r\n" + answer)
+        assert heard.startswith(line[:3])
+        assert {n for n, state in unit.contacts.items() if state} == on
+
+
+def test_reboot_counts_down_and_leaves_off_what_was_off(tmp_path: Path) -> None:
+    moves: list[tuple[int, bool]] = []
+    with (
+        VirtualPdu(
+            2, lambda n, on: moves.append((n, on)), tmp_path / "pdu", on=[2], reboot_s=1
+        ) as unit,
+        typed(unit) as port,
+    ):
+        port.write(b"reboot 0\r")
+        assert port.read_until(b">").endswith(b"Rebooting...  \x080\r\nRPC3-NC>")
+        unit.settle(5)
+    assert moves == [(2, False), (2, True)]
+
+
+def test_it_answers_at_once_however_long_a_switching_takes(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    order: list[tuple[int, bool]] = []
+
+    def slow(outlet: int, on: bool) -> None:
+        begun.set()
+        assert go_on.wait(10)
+        order.append((outlet, on))
+
+    with VirtualPdu(2, slow, tmp_path / "pdu") as unit:
+        with typed(unit) as port:
+            port.write(b"off 1\roff 2\rstatus\r")
+            assert b"2)...Outlet  2       : Off" in port.read_until(b"commands\r\n\r\nRPC3-NC>")
+        assert begun.wait(10)
+        assert order == []
+        with pytest.raises(RigTrouble, match=r"over 0\.01 s"):
+            unit.settle(0.01)
+        go_on.set()
+        unit.settle(10)
+        assert order == [(1, False), (2, False)]
+
+
+def test_what_a_switching_raises_reaches_who_waits_for_it(tmp_path: Path) -> None:
+    def broken(outlet: int, on: bool) -> None:
+        raise RigTrouble(f"outlet {outlet} does not start")
+
+    with VirtualPdu(2, broken, tmp_path / "pdu") as unit:
+        with typed(unit) as port:
+            port.write(b"off 1\r")
+            port.read_until(b">")
+        with pytest.raises(RigTrouble, match="outlet 1 does not start"):
+            unit.settle(10)
+        unit.settle(10)
+
+
+def test_a_stale_link_is_replaced_and_gone_at_the_end(tmp_path: Path) -> None:
+    link = tmp_path / "pdu"
+    link.symlink_to("/dev/pts/no-such")
+    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names are enough
+    with VirtualPdu(2, nothing, link):
+        assert link.resolve().is_char_device()
+    assert not link.is_symlink()
+    assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert not [t for t in threading.enumerate() if "pdu" in t.name]
+
+
+def test_a_unit_that_nobody_reads_still_stops(tmp_path: Path) -> None:
+    with VirtualPdu(8, nothing, tmp_path / "pdu") as unit, typed(unit) as port:
+        port.write(b"status\r" * 20)
+
+
+# Leadline's driver before it.
+
+
+def test_switched_and_read_back(tmp_path: Path) -> None:
+    with bench(tmp_path) as (unit, pdu):
+        assert pdu.switch(2, False).verified
+        assert unit.contacts == {1: True, 2: False, 3: True, 4: True}
+        assert pdu.status() == unit.contacts
+        again = pdu.switch(2, True)
+        assert again.attempts == 1
+        assert again.seconds < 1
+
+
+RECOVERED = {
+    "silent": Faults(silent=True, lines=2),
+    "mute": Faults(mute=True, lines=2),
+    "garbage": Faults(garbage=True, lines=2),
+    "half a line": Faults(half=True, lines=2),
+    "stale": Faults(stale=True, lines=2),
+    "noise": Faults(noise=9),
+    "slow": Faults(slow_s=0.4),
+    "pager": Faults(page_lines=13),
+    "names": Faults(names={1: "ON", 2: "x : Off", 3: "\x1b[2J", 4: "RPC3-NC>"}),
+    "left at a pager": Faults(left_at="pager"),
+    "left at a question": Faults(left_at="confirm", leftover=b"Turn Off Outlet 1 (Y/N)?"),
+    "left half typed": Faults(left_at="half-typed"),
+    "left logged in": Faults(leftover=b"\r\nRPC3-NC>RPC3-NC>"),
+}
+
+
+@pytest.mark.parametrize("fault", RECOVERED)
+def test_recovered(tmp_path: Path, fault: str) -> None:
+    with bench(tmp_path, RECOVERED[fault]) as (unit, pdu):
+        assert pdu.switch(2, False).verified
+        assert unit.contacts == {1: True, 2: False, 3: True, 4: True}
+
+
+STAYS = {
+    "silent": Faults(silent=True),
+    "mute": Faults(mute=True),
+    "garbage": Faults(garbage=True),
+    "half a line": Faults(half=True),
+    "stale": Faults(stale=True),
+    "stuck": Faults(stuck={2}),
+    "wrong outlet": Faults(rewired={2: 3}),
+}
+
+
+@pytest.mark.parametrize("fault", STAYS)
+def test_rig_trouble_that_names_port_and_step(tmp_path: Path, fault: str) -> None:
+    with bench(tmp_path, STAYS[fault]) as (unit, pdu):
+        with pytest.raises(RigTrouble) as caught:
+            pdu.switch(2, False, deadline_s=1)
+        steps = "finding the prompt|handshake|status|off 2|outlet 2"
+        caught.match(rf"^PDU 'a' \(port {unit.link}\): ({steps}): ")
+
+
+def test_a_welded_outlet_is_beyond_the_pdus_knowledge(tmp_path: Path) -> None:
+    """Its status says off: only the drive that is still there can tell (`power.cycle`)."""
+    with bench(tmp_path, Faults(welded={2})) as (unit, pdu):
+        assert pdu.switch(2, False).verified
+        assert unit.contacts[2] is True
+
+
+def test_unplugged_and_back(tmp_path: Path) -> None:
+    with bench(tmp_path) as (unit, pdu):
+        pdu.status()
+        unit.unplug()
+        back = threading.Timer(0.7, unit.plug_in)
+        back.start()
+        switched = pdu.switch(2, False)
+        back.join()
+        assert switched.verified
+        assert switched.seconds < 0.7 + 5
+        assert unit.contacts[2] is False
+
+
+def test_unplugged_for_good_names_the_port(tmp_path: Path) -> None:
+    with bench(tmp_path) as (unit, pdu):
+        pdu.status()
+        unit.unplug()
+        with pytest.raises(RigTrouble, match=rf"\(port {unit.link}\): open: there is no such port"):
+            pdu.switch(2, False, deadline_s=0.5)
+
+
+def test_a_port_that_is_not_there_fails_at_once(tmp_path: Path) -> None:
+    with pytest.raises(RigTrouble, match="there is no such port"):
+        open_pdu(spec(tmp_path / "absent"))
+
+
+def test_every_byte_is_kept(tmp_path: Path) -> None:
+    log = ByteLog(tmp_path / "bytes.log")
+    with (
+        VirtualPdu(4, nothing, tmp_path / "pdu") as unit,
+        open_pdu(spec(unit.link), log=log) as pdu,
+    ):
+        pdu.switch(2, False)
+    sent = b"".join(chunk.data for chunk in log.chunks if chunk.sent)
+    assert sent.lstrip(b"\x08") == b"\r\r\rstatus\r\roff 2\r\rstatus\r"
+    assert (tmp_path / "bytes.log").read_text().isascii()

@@ -1,0 +1,177 @@
+"""A PDU whose word is not taken for it: every switching is read back.
+
+"Command completed" means nothing until the status says so; a stuck outlet, a
+lost line and a PDU wired otherwise than numbered are the rig's trouble, named
+with the PDU, its port and the step.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from leadline.errors import Misuse, RigTrouble
+from leadline.inventory.rig import PduSpec
+from leadline.power.baytech import BaytechRpc3
+from leadline.power.port import open_port, where
+from leadline.power.session import ByteLog, LineTrouble, Session
+
+STATUS_S = 15.0
+SWITCH_S = 30.0
+READBACK_S = 3.0  # a relay that has not moved by then is told again
+POLL_S = 0.2
+COMMANDS = 3  # so often an outlet is told before it counts as stuck
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Switched:
+    """One outlet switched: `verified` by readback, in `seconds`, with `attempts` commands."""
+
+    outlet: int
+    on: bool
+    verified: bool
+    seconds: float
+    attempts: int
+
+
+class Family(Protocol):
+    """One family's dialogue.  Everything may raise LineTrouble; `sync` mends what can be."""
+
+    def sync(self) -> None: ...
+
+    def status(self) -> dict[int, bool]: ...
+
+    def switch(self, outlet: int, *, on: bool) -> None: ...
+
+
+# The families by the names that rig files use: a session and the number of outlets to a dialogue.
+FAMILIES: dict[str, Callable[[Session, int], Family]] = {"baytech-rpc3": BaytechRpc3}
+
+
+def open_pdu(spec: PduSpec, *, log: ByteLog | None = None) -> "Pdu":
+    """Open and lock the PDU's port.  A context manager; nothing is said to it yet.
+
+    Raises RigTrouble at once, with the remedy, when the port cannot be had.
+    """
+    session = Session(lambda: open_port(spec), where(spec), log=log)
+    session.open()
+    return Pdu(spec, session)
+
+
+class Pdu:
+    """One PDU behind an open session."""
+
+    def __init__(self, spec: PduSpec, session: Session) -> None:
+        self.spec = spec
+        self.session = session
+        self._family = FAMILIES[spec.family](session, spec.outlets)
+        self._synced = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the port go; no outlet changes."""
+        self.session.close()
+
+    def status(self, *, deadline_s: float = STATUS_S) -> dict[int, bool]:
+        """Every outlet's state (True is on) by its number, 1 to the last.
+
+        Raises RigTrouble when no whole and current table came in time.
+        """
+        return self._read(self._now() + deadline_s)
+
+    def switch(self, outlet: int, on: bool, *, deadline_s: float = SWITCH_S) -> Switched:
+        """Switch one outlet and see it switched.
+
+        The command goes out even when the outlet is in that state already: what
+        the status says of a PDU that is wired otherwise than numbered is no
+        reason to leave it.  It is repeated only after a resync and a status that
+        says otherwise.  Raises Misuse for an outlet that the PDU does not have,
+        RigTrouble when the readback is wrong, missing, or shows that another
+        outlet moved instead.
+        """
+        self.check(outlet)
+        start = self._now()
+        end = start + deadline_s
+        before = self._read(end)
+        for attempt in range(1, COMMANDS + 1):
+            trouble = self._tell(outlet, on, end)
+            after = self._poll(outlet, on, end)
+            if moved := [n for n in before if n != outlet and after[n] != before[n]]:
+                self._tell(outlet, before[outlet], end)  # puts back what it moved instead
+                raise self._wired_otherwise(outlet, moved, after)
+            if after[outlet] == on:
+                return Switched(outlet, on, True, self._now() - start, attempt)
+            if self._now() >= end:
+                break
+        state = "on" if after[outlet] else "off"
+        raise RigTrouble(
+            f"{where(self.spec)}: outlet {outlet}: still {state} after {attempt} commands to "
+            f"switch it {'on' if on else 'off'} in {self._now() - start:.1f} s "
+            f"({trouble or 'the PDU reported success'}); is the outlet stuck or locked?"
+        )
+
+    def check(self, outlet: int) -> None:
+        """Raise Misuse unless the PDU has such an outlet (0 would be all of them)."""
+        if not 1 <= outlet <= self.spec.outlets:
+            raise Misuse(
+                f"{where(self.spec)}: found outlet {outlet}, expected 1 to {self.spec.outlets}"
+            )
+
+    def _now(self) -> float:
+        return self.session.clock.now()
+
+    def _once(self, action: Callable[[], T], end: float) -> T:
+        """Do it on a line that is known to be in order; whatever cuts in leaves it unknown."""
+        if not self.session.is_open:
+            self.session.reopen(max(0.0, end - self._now()))
+            self._synced = False
+        if not self._synced:
+            self._family.sync()
+        self._synced = False
+        result = action()
+        self._synced = True
+        return result
+
+    def _read(self, end: float) -> dict[int, bool]:
+        while True:
+            try:
+                return self._once(self._family.status, end)
+            except LineTrouble:
+                if self._now() >= end:
+                    raise
+
+    def _tell(self, outlet: int, on: bool, end: float) -> LineTrouble | None:
+        """Command it once.  What went wrong is returned: only the readback decides."""
+        try:
+            self._once(lambda: self._family.switch(outlet, on=on), end)
+        except LineTrouble as error:
+            return error
+        return None
+
+    def _poll(self, outlet: int, on: bool, end: float) -> dict[int, bool]:
+        """The status, as soon as it is right, or when the relay has had its time."""
+        until = min(end, self._now() + READBACK_S)
+        while True:
+            states = self._read(end)
+            if states[outlet] == on or self._now() >= until:
+                return states
+            self.session.clock.sleep(POLL_S)
+
+    def _wired_otherwise(self, outlet: int, moved: list[int], after: dict[int, bool]) -> RigTrouble:
+        names = " and ".join(f"outlet {n} went {'on' if after[n] else 'off'}" for n in moved)
+        return RigTrouble(
+            f"{where(self.spec)}: outlet {outlet}: when it was switched, {names}; "
+            "are the outlets wired as they are numbered, and is nobody else switching them?"
+        )
