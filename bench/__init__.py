@@ -1,0 +1,1 @@
+"""Benchmarks: each prints one JSON object, with ratios taken within one run."""

@@ -1,0 +1,35 @@
+"""`./run bench [name]`: run the benchmarks, or one of them; one JSON object a line."""
+
+import argparse
+import importlib
+import json
+import sys
+
+NAMES = {
+    "first_light": "the suite on the virtual rig, warm: wall time and the framework's share",
+    "cold": "from a fresh clone with an empty cache to the summary table (minutes)",
+    "rates": "rates of slices against the same fio job run by hand, interleaved",
+}
+
+
+def main() -> int:
+    """Run what is asked for; the exit code is 1 when a figure misses its limit."""
+    listing = "\n".join(f"  {name:12} {what}" for name, what in NAMES.items())
+    parser = argparse.ArgumentParser(
+        prog="./run bench",
+        description="Run benchmarks; each prints one JSON object on stdout.",
+        epilog=f"benchmarks:\n{listing}\n\nexample: ./run bench rates",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="*", choices=[*NAMES, []], help="all when none is given")
+    names = parser.parse_args().name or list(NAMES)
+    within = True
+    for name in names:
+        figures = importlib.import_module(f"bench.{name}").measure()
+        print(json.dumps({"benchmark": name, **figures}), flush=True)
+        within = within and bool(figures["within_limits"])
+    return 0 if within else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
