@@ -1,6 +1,6 @@
 """Reading a YAML file so that every error can name its line.
 
-The file is composed once, into nodes, and every scalar stays text: only the
+The file is parsed once, and every scalar stays text: only the
 models know that a serial number ``00123456`` is not a number and a firmware
 ``0007`` not 7.  What is wrong with a file is said all at once, as
 ``file:line: field: found this, expected that``.
@@ -19,13 +19,10 @@ Location = tuple[str | int, ...]
 """Keys and list positions from the top of a file down to a value."""
 
 LARGEST = 1 << 20
+LEVELS = 20
 _NAMES = ("slot", "name", "model", "revision", "claim")
 _LOADER: type[yaml.CBaseLoader | yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-_KINDS = {
-    yaml.ScalarNode: "tag:yaml.org,2002:str",
-    yaml.SequenceNode: "tag:yaml.org,2002:seq",
-    yaml.MappingNode: "tag:yaml.org,2002:map",
-}
+_USUAL_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")} | {"!"}
 
 
 @dataclass(frozen=True)
@@ -138,22 +135,17 @@ def read(path: Path) -> Document:
     reported together with what the models find.
     """
     text = _text(path)
+    document = Document(path, {})
     try:
-        root = yaml.compose(text, Loader=_LOADER)
+        data = _Builder(document, yaml.parse(text, Loader=_LOADER)).top()
     except yaml.MarkedYAMLError as error:
         raise Misuse(_syntax(path, text, error)) from None
     except yaml.YAMLError as error:
         reason = getattr(error, "reason", None) or "broken YAML"
         raise Misuse(f"{path}: found {reason}, expected YAML") from None
-    except RecursionError:
-        raise Misuse(f"{path}: found nesting without end, expected a few levels") from None
-    if root is None:
-        raise Misuse(f"{path}:1: found an empty file, expected `key: value` lines")
-    document = Document(path, {})
-    data = _Builder(document).value(root, ())
     if not isinstance(data, dict):
-        line = root.start_mark.line + 1
-        raise Misuse(f"{path}:{line}: found {shown(data)}, expected `key: value` lines")
+        found = "an empty file" if data is None else shown(data)
+        raise Misuse(f"{path}:{document.line(())}: found {found}, expected `key: value` lines")
     document.data = data
     return document
 
@@ -192,45 +184,77 @@ def _syntax(path: Path, text: str, error: yaml.MarkedYAMLError) -> str:
 
 
 class _Builder:
-    """Turns nodes into data, noting lines and doubtful spots in the document."""
+    """Turns a file's events into data, noting lines and doubtful spots in the document.
 
-    def __init__(self, document: Document) -> None:
+    Events and not composed nodes: libyaml's composer overflows its stack, and
+    takes the process with it, on a few thousand brackets.
+    """
+
+    def __init__(self, document: Document, events: Iterator[yaml.Event]) -> None:
         self._document = document
-        self._seen: set[int] = set()
+        self._events = events
 
-    def value(self, node: yaml.Node, at: Location) -> object:
-        line = node.start_mark.line + 1
-        self._document.lines.setdefault(at, line)
-        if id(node) in self._seen:
-            self._doubt(at, f"an alias (its anchor is on line {line})", "the value itself")
+    def top(self) -> object:
+        """The value of the only document; None when there is none."""
+        data: object = None
+        documents = 0
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    line = _line(event)
+                    raise Misuse(
+                        f"{self._document.path}:{line}: found a second document, expected one"
+                    )
+            elif isinstance(event, yaml.NodeEvent):
+                data = self._value(event, ())
+        return data
+
+    def _value(self, event: yaml.Event, at: Location) -> object:
+        self._document.lines.setdefault(at, _line(event))
+        if len(at) > LEVELS:
+            where = f"{self._document.path}:{_line(event)}"
+            raise Misuse(f"{where}: found more than {LEVELS} levels, expected a few")
+        if isinstance(event, yaml.AliasEvent):
+            self._doubt(at, f"an alias, *{event.anchor}", "the value itself", _line(event))
             return ""
-        self._seen.add(id(node))
-        if node.tag not in (_KINDS.get(type(node)), None):
-            self._doubt(at, f"a tag {shown(node.tag)}", "a value without a tag")
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, at)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, (*at, n)) for n, item in enumerate(node.value)]
-        text: str = node.value
-        return text
+        tag = getattr(event, "tag", None)
+        if tag is not None and tag not in _USUAL_TAGS:
+            self._doubt(at, f"a tag {shown(tag)}", "a value without a tag", _line(event))
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(at)
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = enumerate(iter(self._next, None))
+            return [self._value(item, (*at, n)) for n, item in items]
+        return str(getattr(event, "value", ""))
 
-    def _mapping(self, node: yaml.MappingNode, at: Location) -> dict[str, object]:
+    def _next(self) -> yaml.Event | None:
+        """The next event, or None at the end of a list or mapping."""
+        event = next(self._events)
+        return None if isinstance(event, yaml.CollectionEndEvent) else event
+
+    def _mapping(self, at: Location) -> dict[str, object]:
         data: dict[str, object] = {}
         lines = self._document.lines
-        for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
-            if not isinstance(key_node, yaml.ScalarNode):
+        for event in iter(self._next, None):
+            line = _line(event)
+            key = self._value(event, (*at, "?"))
+            here = (*at, key if isinstance(key, str) else "?")
+            if isinstance(key, str) and key not in data:
+                lines[here] = line
+                data[key] = self._value(next(self._events), here)
+                continue
+            if isinstance(key, str):
+                found = f"the key a second time (the first is on line {lines[here]})"
+                self._doubt(here, found, "each key once", line)
+            else:
                 self._doubt(at, "a key that is a list or a mapping", "text", line)
-                continue
-            key: str = key_node.value
-            here = (*at, key)
-            if key in data:
-                first = f"the key a second time (the first is on line {lines[here]})"
-                self._doubt(here, first, "each key once", line)
-                continue
-            lines[here] = line
-            data[key] = self.value(value_node, here)
+            self._value(next(self._events), here)
         return data
 
     def _doubt(self, at: Location, found: str, expected: str, line: int | None = None) -> None:
         self._document.problems.append(Problem(at, found, expected, line))
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark is not None else 1
