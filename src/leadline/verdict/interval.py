@@ -21,8 +21,6 @@ ALPHA = 0.01
 """Chance that the interval ever leaves the truth out, over all looks together."""
 PHI = 0.1
 """Prior precision of the effect, in values: where the interval is tightest."""
-FIRST_LOOK = 4
-"""Values below which nothing is said; at ALPHA and PHI the interval is infinite there."""
 SPREAD_FLOOR = 0.004
 """Least standard deviation of a log believed: 0.4 %."""
 CORRELATION_CAP = 0.9
@@ -76,7 +74,8 @@ def width_factor(count: int, alpha: float = ALPHA, phi: float = PHI) -> float:
     """Half-width of the always-valid interval in standard errors of the mean.
 
     With n values, nu = n - 1, r = phi/(phi + n) and a = (r alpha^2)^(1/(nu + 1)) it is
-    sqrt(nu (1 - a)/(a - r)), and infinite while a <= r (Lindon et al. 2022).
+    sqrt(nu (1 - a)/(a - r)), and infinite while a <= r (Lindon et al. 2022): at ALPHA and
+    PHI, for fewer than four values.
     """
     if count < 2:
         return math.inf
@@ -133,12 +132,9 @@ def interval_of(logs: Sequence[float], *, value_seconds: float, sigma_d: float) 
         spread = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (count - 1))
     correlation = lag1_correlation(logs)
     drift = drift_term(count, value_seconds, sigma_d)
-    half_width = math.inf
-    if count >= FIRST_LOOK:
-        believed = max(spread, SPREAD_FLOOR)
-        inflation = math.sqrt((1.0 + correlation) / (1.0 - correlation))
-        error = believed * inflation / math.sqrt(count)
-        half_width = error * width_factor(count) + drift
+    inflation = math.sqrt((1.0 + correlation) / (1.0 - correlation))
+    error = max(spread, SPREAD_FLOOR) * inflation / math.sqrt(count)
+    half_width = error * width_factor(count) + drift
     return Interval(count, mean, half_width, spread, correlation, drift)
 
 
