@@ -243,9 +243,11 @@ class Wire:
         with self._state:
             if self._trouble is None:
                 self._trouble = HostLost(f"{self.name}: the connection was closed", "closed")
-        self._sending.acquire(timeout=1.0)  # in vain when a write hangs: then it is killed below
+        owned = self._sending.acquire(timeout=1.0)  # not while a write hangs: killed below
         with suppress(OSError):
             _stream(self._process.stdin).close()
+        if owned:
+            self._sending.release()
         if not self._ended.wait(CLOSE_S):
             self._process.kill()
         self._reader.join(CLOSE_S)

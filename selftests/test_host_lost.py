@@ -1,0 +1,158 @@
+"""What happens to programs and callers when the connection ends, whoever ends it."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leadline.host.agent_bytes import unpack
+from leadline.host.connection import Host, HostLost, Running, open_host
+from leadline.host.wire import BOOTSTRAP, agent_source
+from leadline.inventory.rig import HostSpec
+
+AWAIT_S = 15.0
+
+SLEEPERS = {
+    "plain": "echo $$; exec sleep 1000",
+    "ignores SIGTERM": "trap '' TERM; echo $$; while :; do sleep 1000; done",
+    "a session of its own": "setsid sh -c 'echo $$; exec sleep 1000' & wait",
+}
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    with open_host(HostSpec(reach="local")) as opened:
+        yield opened
+
+
+def start_sleeper(host: Host, script: str) -> tuple[Running, int]:
+    running = host.start(["sh", "-c", script])
+    (pid,) = running.lines(AWAIT_S)
+    return running, int(pid)
+
+
+def agent_pid(running_pid: int) -> int:
+    """The agent is the parent of a program's session leader."""
+    fields = Path(f"/proc/{running_pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1])
+
+
+def has_ended(pid: int, within: float = AWAIT_S) -> bool:
+    """Whether it ends in time; an orphan may stay a zombie until init cares."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([fd], [], [], within)[0])
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("script", SLEEPERS.values(), ids=SLEEPERS.keys())
+def test_closing_ends_programs_before_it_returns(host: Host, script: str) -> None:
+    _, pid = start_sleeper(host, script)
+    host.close()
+    assert has_ended(pid, within=0)
+    with pytest.raises(HostLost, match="was closed"):
+        host.exists("/")
+
+
+@pytest.mark.parametrize("script", SLEEPERS.values(), ids=SLEEPERS.keys())
+def test_a_killed_agents_guardian_ends_its_programs(host: Host, script: str) -> None:
+    _, leader = start_sleeper(host, SLEEPERS["plain"])
+    _, pid = start_sleeper(host, script)
+    os.kill(agent_pid(leader), signal.SIGKILL)
+    assert has_ended(pid)
+
+
+def test_a_killed_agent_is_noticed_at_once_by_everyone_who_waits(host: Host) -> None:
+    running, pid = start_sleeper(host, SLEEPERS["plain"])
+    lost: list[HostLost] = []
+
+    def wait_for_a_program() -> None:
+        try:
+            host.run(["sleep", "1000"], deadline=2000)
+        except HostLost as error:
+            lost.append(error)
+
+    waiting = threading.Thread(target=wait_for_a_program)
+    waiting.start()
+    os.kill(agent_pid(pid), signal.SIGKILL)
+    waiting.join(AWAIT_S)
+    assert len(lost) == 1
+    with pytest.raises(HostLost, match="agent ended"):
+        running.lines(AWAIT_S)
+    assert not host.alive()
+    host.reconnect(AWAIT_S)
+    assert host.run(["echo", "back"], deadline=AWAIT_S).stdout == b"back\n"
+
+
+def test_an_agent_that_hears_nothing_for_long_ends_its_programs() -> None:
+    """As when the steering machine was unplugged: no end of file ever comes."""
+    source = agent_source().replace(b"SILENCE_S = 60.0", b"SILENCE_S = 0.5")
+    sleeper = {"argv": ["sh", "-c", SLEEPERS["plain"]], "input": {"b": ""}}
+    request = {"id": 1, "op": "run", "deadline": None, "handle": None, **sleeper}
+    with subprocess.Popen(
+        [sys.executable, "-IS", "-c", BOOTSTRAP], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as agent:
+        assert agent.stdin
+        assert agent.stdout
+        agent.stdin.write(b"%d\n%s" % (len(source), source))
+        agent.stdin.flush()
+        assert b"hello" in agent.stdout.readline()
+        agent.stdin.write(json.dumps(request).encode() + b"\n")
+        agent.stdin.flush()
+        pid = int(unpack(json.loads(agent.stdout.readline())["stdout"]))
+        assert has_ended(pid)
+        assert agent.wait(AWAIT_S) == 0
+
+
+USER = """
+import sys
+from leadline.host.agent_bytes import unpack
+from leadline.host.connection import open_host
+from leadline.host.wire import BOOTSTRAP, agent_source
+from leadline.inventory.rig import HostSpec
+with open_host(HostSpec(reach="local")) as host:
+    host.run(["sh", "-c", sys.argv[1]], deadline=1000,
+             on_output=lambda stream, data: print(data.decode(), end="", flush=True))
+"""
+
+
+@pytest.mark.parametrize("script", SLEEPERS.values(), ids=SLEEPERS.keys())
+def test_a_killed_caller_leaves_no_program(script: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", USER, script], stdout=subprocess.PIPE, text=True
+    ) as user:
+        assert user.stdout
+        pid = int(user.stdout.readline())
+        user.kill()
+        assert has_ended(pid)
+
+
+def test_a_terminals_ctrl_c_reaches_the_caller_and_not_its_connection() -> None:
+    """SIGINT to the whole process group, as a terminal sends it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", USER, SLEEPERS["plain"]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as user:
+        assert user.stdout
+        assert user.stderr
+        pid = int(user.stdout.readline())
+        os.killpg(user.pid, signal.SIGINT)
+        assert has_ended(pid)
+        assert user.wait(AWAIT_S) != 0
+        said = user.stderr.read()
+    assert "KeyboardInterrupt" in said
+    assert "HostLost" not in said
