@@ -121,7 +121,8 @@ def _lines(visits: "tuple[Visit, ...]", gaps: "tuple[Gap, ...]", matrix: "Matrix
     if gaps:
         lines += ["", "missing:", *(f"    {gap.cell.id}: {gap.reason}" for gap in gaps)]
     drives = {(visit.cell.rig, visit.cell.slot) for visit in visits}
-    lines += ["", f"{len(visits)} to run on {len(drives)} drives, {len(gaps)} missing"]
+    count = f"{len(drives)} drive" + ("" if len(drives) == 1 else "s")
+    lines += ["", f"{len(visits)} to run on {count}, {len(gaps)} missing"]
     return lines
 
 

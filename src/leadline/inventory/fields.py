@@ -156,8 +156,8 @@ def expand(text: str) -> Path:
 def _path(value: object, info: ValidationInfo) -> object:
     if not isinstance(value, str):
         return value
-    if not value or "\0" in value:
-        raise ValueError("a path")
+    if not value or not value.isprintable():
+        raise ValueError("a path in printable characters")
     folder: Path = (info.context or {}).get("folder", Path())
     return folder / expand(value)
 
@@ -170,7 +170,7 @@ def _port(value: object) -> object:
     if not isinstance(value, str):
         return value
     port = str(expand(value)) if value.startswith("~") else value
-    if "://" not in port and not port.startswith("/"):
+    if not port.isprintable() or not ("://" in port or port.startswith("/")):
         raise ValueError("an absolute path, a path from ~/, or a URL as in socket://host:port")
     return port
 
