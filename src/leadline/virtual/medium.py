@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from leadline.errors import Misuse, RigTrouble
 from leadline.virtual import mount
@@ -39,7 +39,6 @@ _THREADS = 96
 _BACKGROUND = 128
 
 _ATTRIBUTES = {"st_uid": os.getuid(), "st_gid": os.getgid()}
-_Result = TypeVar("_Result")
 
 
 class _OpenFile(Protocol):
@@ -66,6 +65,7 @@ class Medium:
         self._store = store
         self._service = service
         self._log = log
+        self._complained = False
 
     def init_with_config(self, connection: _Connection, _config: object) -> None:
         """Called once the file system is mounted."""
@@ -118,7 +118,7 @@ class Medium:
         self._serve("flush", 0, 0, self._store.flush)
         return 0
 
-    def _serve(self, op: Op, lba: int, sectors: int, act: Callable[[], _Result]) -> _Result:
+    def _serve(self, op: Op, lba: int, sectors: int, act: Callable[[], bytes | None]) -> bytes:
         """Do the request at once, and answer it when a drive would.
 
         What it does to the data happens on arrival: until the answer, no order is promised
@@ -127,23 +127,30 @@ class Medium:
         touches_flash = not (op == "read" and self._unmapped(lba, sectors))
         now_ns = time.monotonic_ns()
         admission = self._service.admit(op, lba, sectors, now_ns, touches_flash=touches_flash)
-        error = admission.error
-        try:
-            if error:
-                raise OSError(error, os.strerror(error))
-            return act()
-        except OSError as trouble:
-            error = errno.EIO  # never ENOSPC: QEMU would stop the whole machine and wait for room
-            if not admission.error:
-                print(
-                    f"virtual drive: cannot {op}: {trouble.strerror}", file=sys.stderr, flush=True
-                )
-            raise OSError(error, os.strerror(error)) from trouble
-        finally:
-            time.sleep(max(0, admission.due_ns - time.monotonic_ns()) / 1e9)
-            self._service.complete()
-            end_ns = time.monotonic_ns()
-            self._log.add(Request(now_ns, end_ns, op, lba, sectors, admission.in_flight, error))
+        data, error = b"", admission.error
+        if not error:
+            try:
+                data = act() or b""
+            except OSError as trouble:
+                error = errno.EIO  # not ENOSPC: QEMU would stop the machine and wait for room
+                self._complain(op, trouble)
+        time.sleep(max(0, admission.due_ns - time.monotonic_ns()) / 1e9)
+        self._service.complete()
+        end_ns = time.monotonic_ns()
+        self._log.add(Request(now_ns, end_ns, op, lba, sectors, admission.in_flight, error))
+        if error:
+            raise OSError(error, os.strerror(error))
+        return data
+
+    def _complain(self, op: Op, trouble: OSError) -> None:
+        if not self._complained:
+            self._complained = True
+            print(
+                f"virtual drive: cannot {op}: {trouble.strerror}; the host is given I/O errors; "
+                "see to the file system that holds the drive's state",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _unmapped(self, lba: int, sectors: int) -> bool:
         return not self._profile.preconditioned and self._store.is_blank(lba, sectors)
@@ -166,7 +173,19 @@ def serve(profile: Profile, state: Path, mount_point: Path, cycle: int) -> None:
         mount.run(fuse, Medium(profile, store, service, log), mount_point, threads=_THREADS)
     finally:
         log.close()
+        _write_back(store, state)
+
+
+def _write_back(store: Store, state: Path) -> None:
+    try:
         store.flush()
+    except OSError as trouble:
+        raise RigTrouble(
+            f"{state}: unflushed writes of the virtual drive are lost: {trouble.strerror}; "
+            "make room on that file system"
+        ) from trouble
+    finally:
+        store.close()
 
 
 def _log_header(profile: Profile, cycle: int, power_on_ns: int) -> dict[str, object]:
@@ -193,12 +212,11 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
-        arguments.state.mkdir(parents=True, exist_ok=True)
         serve(load_profile(arguments.profile), arguments.state, arguments.mount, arguments.cycle)
     except Misuse as wrong:
         print(wrong, file=sys.stderr)
         return 2
-    except (RigTrouble, OSError) as trouble:
+    except RigTrouble as trouble:
         print(trouble, file=sys.stderr)
         return 3
     return 0

@@ -20,17 +20,17 @@ _UNMOUNT_SECONDS = 20.0
 _LAST_START_FAILURE = 6
 
 
-def load_fuse() -> ModuleType:
+def load_fuse(device: Path = _DEVICE) -> ModuleType:
     """The FUSE binding, or RigTrouble naming the package that is missing."""
-    if not _DEVICE.exists():
+    if not device.exists():
         raise RigTrouble(
-            f"{_DEVICE} is not there, and the virtual drives need it: run `modprobe fuse` as root "
+            f"{device} is not there, and the virtual drives need it: run `modprobe fuse` as root "
             "(in a container: start it with `--device /dev/fuse --cap-add SYS_ADMIN`)"
         )
-    if not os.access(_DEVICE, os.R_OK | os.W_OK):
+    if not os.access(device, os.R_OK | os.W_OK):
         raise RigTrouble(
-            f"{_DEVICE} may not be opened by this user, and the virtual drives need it: "
-            f"allow it (`chmod 666 {_DEVICE}` as root is the distributions' default)"
+            f"{device} may not be opened by this user, and the virtual drives need it: "
+            f"allow it (`chmod 666 {device}` as root is the distributions' default)"
         )
     if os.geteuid() != 0 and shutil.which("fusermount3") is None:
         raise RigTrouble("fusermount3 is missing: install the package fuse3 (Debian, Fedora)")

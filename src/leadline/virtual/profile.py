@@ -195,16 +195,9 @@ class Profile(Entry):
         return self.model is None
 
     @model_validator(mode="after")
-    def _speaks_one_protocol(self) -> Self:
-        named = [key for key in ("model", "vendor", "product") if getattr(self, key) is not None]
-        if named not in (["model"], ["vendor", "product"]):
-            raise Unfit(
-                " and ".join(named) or "no name", "model (ATA) or vendor and product (SCSI)"
-            )
-        if self.is_scsi and len(self.firmware) > 4:  # SPC-4 INQUIRY bytes 32-35
-            raise Unfit(f"firmware {self.firmware}", "a SCSI revision of at most 4 characters")
-        if self.faults.bad_lbas and max(self.faults.bad_lbas) * SECTOR_BYTES >= self.capacity_bytes:
-            raise Unfit(f"the bad sector {max(self.faults.bad_lbas)}", "one below the capacity")
+    def _is_a_drive_throughout(self) -> Self:
+        for cycle in (0, *(change.after_cycle for change in self.faults.changes)):
+            _require_a_drive(self.at_cycle(cycle))
         return self
 
     def at_cycle(self, cycle: int) -> Profile:
@@ -213,7 +206,21 @@ class Profile(Entry):
         for change in sorted(self.faults.changes, key=lambda each: each.after_cycle):
             if change.after_cycle <= cycle:
                 changed |= change.model_dump(exclude={"after_cycle"}, exclude_none=True)
-        return Profile.model_validate(self.model_dump() | changed) if changed else self
+        return self.model_copy(update=changed)  # each change is validated where it is read
+
+
+def _require_a_drive(drive: Profile) -> None:
+    """Raise Unfit when the fields, each right by itself, make no drive together."""
+    named = [key for key in ("model", "vendor", "product") if getattr(drive, key) is not None]
+    if named not in (["model"], ["vendor", "product"]):
+        raise Unfit(" and ".join(named) or "no name", "model (ATA) or vendor and product (SCSI)")
+    if drive.is_scsi and len(drive.firmware) > 4:  # SPC-4 INQUIRY bytes 32-35
+        raise Unfit(f"firmware {drive.firmware}", "a SCSI revision of at most 4 characters")
+    if drive.wwn is not None and len(drive.wwn) > 18:  # ATA8-ACS words 108-111: 64 bits
+        raise Unfit(f"wwn {drive.wwn}", "one of 16 digits, as in 0x5000c5000000a001")
+    worst = max(drive.faults.bad_lbas, default=0)
+    if worst * SECTOR_BYTES >= drive.capacity_bytes:
+        raise Unfit(f"the bad sector {worst}", "one below the capacity")
 
 
 def load_profile(path: Path) -> Profile:

@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FLUSH_INTERVAL_S = 0.1
-DEFAULT_LIMIT_BYTES = 64 << 20
+DEFAULT_LIMIT_BYTES = 32 << 20
 
 
 class Request(NamedTuple):
@@ -63,6 +63,8 @@ class RequestLog:
         self._limit_bytes = limit_bytes
         self._waiting: deque[Request] = deque()
         self._lost = 0
+        self._complained = False
+        self._lock = threading.Lock()
         self._stop = threading.Event()
         # A leading newline ends the line that a power cut may have left half written.
         self._append("\n" + self._header)
@@ -73,40 +75,42 @@ class RequestLog:
         """Note one answered request."""
         self._waiting.append(request)
 
+    def flush(self) -> None:
+        """Write what is waiting now, and not within the next tenth of a second."""
+        with self._lock:
+            count = len(self._waiting)
+            if count == 0:
+                return
+            lines = "".join(_line(self._waiting.popleft()) for _ in range(count))
+            # What was lost may have been half written, hence the newline.
+            lost = f'\n{{"lost": {self._lost}}}\n' if self._lost else ""
+            self._lost = 0 if self._append(lost + lines) else self._lost + count
+
     def close(self) -> None:
         """Write what is left and stop."""
         self._stop.set()
         self._writer.join()
+        self.flush()
 
     def _run(self) -> None:
         while not self._stop.wait(FLUSH_INTERVAL_S):
-            self._write_waiting()
-        self._write_waiting()
-
-    def _write_waiting(self) -> None:
-        count = len(self._waiting)
-        if count == 0:
-            return
-        requests = [self._waiting.popleft() for _ in range(count)]
-        lost = f'{{"lost": {self._lost}}}\n' if self._lost else ""
-        if self._append(lost + "".join(map(_line, requests))):
-            self._lost = 0
-        else:
-            self._lost += count
+            self.flush()
 
     def _append(self, text: str) -> bool:
+        """Write to the file, and turn it over when it is full.  False when that fails."""
         try:
             with self._path.open("a", encoding="ascii") as file:
                 file.write(text)
                 size = file.tell()
             if size > self._limit_bytes:
-                self._path.replace(self._path.with_name(self._path.name + ".1"))
+                self._path.replace(_rotated(self._path))
                 self._path.write_text(self._header, encoding="ascii")
         except OSError as trouble:
-            if self._lost == 0:
+            if not self._complained:
+                self._complained = True
                 print(
-                    f"{self._path}: requests are not being logged: {trouble.strerror}; "
-                    "the drive goes on, but rates cannot be checked against its log",
+                    f"{self._path}: requests are not being logged: {trouble.strerror}; the drive "
+                    "goes on, but its log cannot vouch for rates: make room on that file system",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -114,32 +118,38 @@ class RequestLog:
         return True
 
 
+def _rotated(path: Path) -> Path:
+    return path.with_name(path.name + ".1")
+
+
 def _line(r: Request) -> str:
     return f'[{r.start_ns},{r.end_ns},"{r.op}",{r.lba},{r.sectors},{r.in_flight},{r.error}]\n'
 
 
 def read_request_log(path: Path) -> tuple[Request, ...]:
-    """Every request in the log, its rotated part first.
+    """Every request in the log, its rotated part first, in the order of their answers.
 
     A line that a power cut left half written is passed over.  Raises FileNotFoundError.
     """
-    rotated = path.with_name(path.name + ".1")
-    lines: list[str] = []
+    return tuple(Request(*entry) for entry in _entries(path) if isinstance(entry, list))
+
+
+def count_lost(path: Path) -> int:
+    """How many requests could not be logged, and are missing from the log.
+
+    Raises FileNotFoundError.
+    """
+    return sum(entry.get("lost", 0) for entry in _entries(path) if isinstance(entry, dict))
+
+
+def _entries(path: Path) -> Iterator[Any]:
+    rotated = _rotated(path)
     for part in (rotated, path) if rotated.exists() else (path,):
-        lines += part.read_text(encoding="ascii").splitlines()
-    return tuple(_requests(lines))
-
-
-def _requests(lines: Sequence[str]) -> Iterator[Request]:
-    for line in lines:
-        if not line.startswith("["):
-            continue
-        try:
-            fields = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if len(fields) == len(Request._fields):
-            yield Request(*fields)
+        with part.open(encoding="ascii") as lines:
+            for line in lines:
+                # A half-written line has no closing bracket.
+                if line.endswith(("]\n", "}\n")):
+                    yield json.loads(line)
 
 
 def rate_between(requests: Sequence[Request], begin_ns: int, end_ns: int) -> Rate:

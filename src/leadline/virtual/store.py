@@ -45,6 +45,7 @@ class Store:
         self._unflushed: dict[int, bytes] = {}  # by sector, oldest write first
         self._lock = threading.Lock()
         try:
+            directory.mkdir(parents=True, exist_ok=True)
             self._backing = os.open(directory / "backing", os.O_RDWR | os.O_CREAT, 0o600)
             self._written = os.open(directory / "written", os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._backing, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,16 +76,21 @@ class Store:
             return bytes(mixed)
 
     def write(self, lba: int, data: bytes) -> None:
-        """Take data in: into the volatile cache, and to flash what no longer fits there."""
+        """Take data in: into the volatile cache, or to flash what the cache cannot hold."""
+        sectors = len(data) // SECTOR_BYTES
         with self._lock:
-            for i in range(len(data) // SECTOR_BYTES):
+            if sectors > self._cache_sectors:
+                self._put_on_flash(lba, data)
+                for i in range(sectors):
+                    self._unflushed.pop(lba + i, None)
+                return
+            new = sum(lba + i not in self._unflushed for i in range(sectors))
+            excess = len(self._unflushed) + new - self._cache_sectors
+            if excess > 0:  # some more than needed, for room is best made seldom
+                self._write_back(list(self._unflushed)[: excess + self._cache_sectors // 4])
+            for i in range(sectors):
                 self._unflushed.pop(lba + i, None)  # written again: now among the newest
                 self._unflushed[lba + i] = data[i * SECTOR_BYTES : (i + 1) * SECTOR_BYTES]
-            if len(self._unflushed) > self._cache_sectors:
-                oldest = list(self._unflushed)[
-                    : len(self._unflushed) - self._cache_sectors * 3 // 4
-                ]
-                self._write_back(oldest)
 
     def flush(self) -> None:
         """Write back all that is waiting, unless it is this drive's fault not to."""
@@ -92,6 +98,11 @@ class Store:
             return
         with self._lock:
             self._write_back(self._unflushed)
+
+    def close(self) -> None:
+        """Let go of the files.  What is unflushed is lost: this is a power cut."""
+        os.close(self._backing)
+        os.close(self._written)
 
     def is_blank(self, lba: int, sectors: int) -> bool:
         """Whether the host never wrote any of these sectors."""
@@ -116,11 +127,13 @@ class Store:
 
     def _write_back(self, lbas: Iterable[int]) -> None:
         for run in _runs(sorted(lbas)):
-            data = b"".join(self._unflushed[lba] for lba in run)
-            _write_all(self._backing, data, run.start * SECTOR_BYTES)
-            _write_all(self._written, b"\1" * len(run), run.start)
+            self._put_on_flash(run.start, b"".join(self._unflushed[lba] for lba in run))
             for lba in run:
                 del self._unflushed[lba]
+
+    def _put_on_flash(self, lba: int, data: bytes) -> None:
+        _write_all(self._backing, data, lba * SECTOR_BYTES)
+        _write_all(self._written, b"\1" * (len(data) // SECTOR_BYTES), lba)
 
 
 def _runs(lbas: list[int]) -> list[range]:

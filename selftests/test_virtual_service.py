@@ -1,0 +1,205 @@
+"""When a virtual drive answers, in simulated time: a host that keeps a depth, and no sleeping."""
+
+import errno
+import heapq
+import itertools
+
+import pytest
+
+from leadline.virtual.profile import (
+    DepthFault,
+    Faults,
+    LongTail,
+    Profile,
+    SlowStart,
+    Stall,
+)
+from leadline.virtual.request_log import Request, rate_between, true_rates
+from leadline.virtual.service import Op, Service
+
+MS = 1_000_000
+SECOND = 1_000_000_000
+
+
+def drive(faults: Faults | None = None, **fields: float) -> Profile:
+    settings: dict[str, object] = {"channels": 8, "read_ms": 10, "write_ms": 3, **fields}
+    return Profile.model_validate(
+        {"model": "D", "serial": "S", "firmware": "1", "capacity_bytes": 1 << 30, **settings}
+        | {"faults": faults or Faults()}
+    )
+
+
+class Host:
+    """Offers a drive so many requests at a time, each `gap_ns` after an answer."""
+
+    def __init__(self, profile: Profile, *, cycle: int = 0, gap_ns: int = 300_000) -> None:
+        self.service = Service(profile, cycle=cycle, power_on_ns=0)
+        self.now_ns = 0
+        self.log: list[Request] = []
+        self._gap_ns = gap_ns
+
+    def offer(self, depth: int, seconds: float, *, op: Op = "read", sectors: int = 8) -> float:
+        """Requests answered a second, from a tenth of a second after the start."""
+        begin_ns = self.now_ns
+        end_ns = begin_ns + round(seconds * SECOND)
+        arrivals = [begin_ns + slot for slot in range(depth)]
+        answers: list[tuple[int, Request]] = []
+        lba = 0
+        while arrivals or answers:
+            if answers and (not arrivals or answers[0][0] <= arrivals[0]):
+                done_ns, request = heapq.heappop(answers)
+                self.service.complete()
+                self.log.append(request)
+                self.now_ns = done_ns
+                if done_ns + self._gap_ns < end_ns:
+                    heapq.heappush(arrivals, done_ns + self._gap_ns)
+                continue
+            now_ns = heapq.heappop(arrivals)
+            a = self.service.admit(op, lba, sectors, now_ns)
+            request = Request(now_ns, a.due_ns, op, lba, sectors, a.in_flight, a.error)
+            heapq.heappush(answers, (a.due_ns, request))
+            lba += sectors
+        return rate_between(self.log, begin_ns + SECOND // 10, end_ns).per_second
+
+
+def rate(profile: Profile, depth: int, seconds: float = 20.0) -> float:
+    return Host(profile).offer(depth, seconds)
+
+
+@pytest.mark.parametrize("channels", [1, 4, 8, 32])
+def test_the_knee_is_at_the_channel_count(channels: int) -> None:
+    profile = drive(channels=channels)
+    full = channels / 0.010
+    assert rate(profile, 1) == pytest.approx(1 / 0.0103, rel=0.01)
+    assert rate(profile, channels) == pytest.approx(full / 1.03, rel=0.02)
+    assert rate(profile, 2 * channels) == pytest.approx(full, rel=0.01)
+    assert rate(profile, 4 * channels) == pytest.approx(full, rel=0.01)
+
+
+def test_a_serialising_drive_gains_only_what_overlaps() -> None:
+    profile = drive(Faults(serialise=True), read_ms=7, overhead_ms=1.8)
+    host_ms = 0.3
+    assert rate(profile, 8) / rate(profile, 1) == pytest.approx((7 + 1.8 + host_ms) / 7, rel=0.01)
+
+
+def test_requests_are_answered_in_the_order_they_came() -> None:
+    service = Service(drive(channels=1), cycle=0, power_on_ns=0)
+    due = [service.admit("read", 0, 8, arrival).due_ns for arrival in range(100)]
+    assert due == sorted(due)
+
+
+def test_a_dip_is_at_its_depth_alone() -> None:
+    profile = drive(Faults(slow_depths=(DepthFault(at=11, factor=2),)))
+    rates = {depth: rate(profile, depth) for depth in (10, 11, 12)}
+    assert rates[10] == pytest.approx(800, rel=0.02)
+    assert rates[11] == pytest.approx(400, rel=0.02)
+    assert rates[12] == pytest.approx(800, rel=0.02)
+
+
+def test_a_drive_recovers_when_the_slow_depth_has_passed() -> None:
+    host = Host(drive(Faults(slow_depths=(DepthFault(at=11, factor=2),))))
+    assert host.offer(11, 1) == pytest.approx(400, rel=0.05)
+    assert host.offer(10, 1) == pytest.approx(800, rel=0.05)
+
+
+def test_throughput_collapses_beyond_a_depth() -> None:
+    profile = drive(Faults(slow_depths=(DepthFault(beyond=16, factor=3),)))
+    assert rate(profile, 16) == pytest.approx(800, rel=0.02)
+    assert rate(profile, 17) == pytest.approx(800 / 3, rel=0.02)
+    assert rate(profile, 31) == pytest.approx(800 / 3, rel=0.02)
+
+
+def test_the_share_of_reads_that_fail_and_no_writes() -> None:
+    host = Host(drive(Faults(read_error_rate=0.01)))
+    host.offer(8, 20)
+    reads = len(host.log)
+    assert sum(r.error == errno.EIO for r in host.log) / reads == pytest.approx(0.01, rel=0.3)
+    host.offer(8, 5, op="write")
+    assert not any(r.error for r in host.log[reads:])
+
+
+def test_a_bad_sector_fails_the_reads_that_cover_it() -> None:
+    service = Service(drive(Faults(bad_lbas=(100,))), cycle=0, power_on_ns=0)
+    spans = {(92, 8): 0, (93, 8): errno.EIO, (100, 1): errno.EIO, (101, 8): 0}
+    assert {span: service.admit("read", *span, 0).error for span in spans} == spans
+    assert service.admit("write", 100, 1, 0).error == 0
+
+
+def test_the_same_seed_gives_the_same_run_and_another_another() -> None:
+    faults = Faults(read_error_rate=0.1, long_tail=LongTail(one_in=50, times=20))
+
+    def run(seed: int, cycle: int) -> list[Request]:
+        host = Host(drive(faults, seed=seed), cycle=cycle)
+        host.offer(8, 2)
+        return host.log
+
+    assert run(1, 0) == run(1, 0)
+    assert run(1, 0) != run(2, 0)
+    assert run(1, 0) != run(1, 1)
+
+
+def test_a_fault_leaves_the_course_of_the_others_as_it_was() -> None:
+    def failed(faults: Faults) -> list[int]:
+        service = Service(drive(faults), cycle=0, power_on_ns=0)
+        return [n for n in range(2000) if service.admit("read", 0, 8, n * SECOND).error]
+
+    tail = LongTail(one_in=10, times=9)
+    assert failed(Faults(read_error_rate=0.01)) == failed(
+        Faults(read_error_rate=0.01, long_tail=tail)
+    )
+
+
+def test_the_long_tail_is_as_long_and_as_rare_as_said() -> None:
+    host = Host(drive(Faults(long_tail=LongTail(one_in=100, times=50)), jitter=0))
+    host.offer(1, 100)
+    took = [(r.end_ns - r.start_ns) // MS for r in host.log]
+    assert set(took) == {10, 500}
+    assert took.count(500) / len(took) == pytest.approx(0.01, rel=0.4)
+
+
+def test_slow_at_first() -> None:
+    host = Host(drive(Faults(slow_after_power_on=SlowStart(seconds=5, factor=4))))
+    assert host.offer(8, 4.9) == pytest.approx(200, rel=0.05)
+    host.offer(1, 0.3)
+    assert host.offer(8, 5) == pytest.approx(777, rel=0.05)
+
+
+def test_nothing_is_answered_before_the_drive_is_ready() -> None:
+    service = Service(drive(ready_s=3, jitter=0), cycle=0, power_on_ns=7 * SECOND)
+    assert service.admit("read", 0, 8, 8 * SECOND).due_ns == 10 * SECOND + 10 * MS
+    assert service.admit("flush", 0, 0, 8 * SECOND).due_ns == 10 * SECOND + 2 * MS
+    assert service.admit("read", 0, 8, 12 * SECOND).due_ns == 12 * SECOND + 10 * MS
+
+
+def test_stalls_come_when_said_and_work_goes_on_after_them() -> None:
+    stalls = (Stall(after_s=2, seconds=0.5, every_s=3),)
+    host = Host(drive(Faults(stalls=stalls), jitter=0))
+    host.offer(8, 10)
+    ends = sorted(r.end_ns for r in host.log)
+    gaps = [(a, b) for a, b in itertools.pairwise(ends) if b - a > 100 * MS]
+    assert [round(a / SECOND) for a, _ in gaps] == [2, 5, 8]
+    assert all(500 * MS <= b - a <= 511 * MS for a, b in gaps)
+
+
+def test_a_single_stall_is_single() -> None:
+    service = Service(
+        drive(Faults(stalls=(Stall(after_s=1, seconds=2),)), jitter=0), cycle=0, power_on_ns=0
+    )
+    due = [service.admit("read", 0, 8, at * SECOND).due_ns for at in (0, 2, 4, 1000)]
+    assert due == [10 * MS, 3 * SECOND + 10 * MS, 4 * SECOND + 10 * MS, 1000 * SECOND + 10 * MS]
+
+
+def test_a_request_that_touches_no_flash_takes_no_channel() -> None:
+    service = Service(drive(channels=1, overhead_ms=1, jitter=0), cycle=0, power_on_ns=0)
+    assert service.admit("read", 0, 8, 0, touches_flash=False).due_ns == 1 * MS
+    assert service.admit("read", 0, 8, 0).due_ns == 11 * MS
+
+
+def test_the_log_tells_the_rate_at_each_depth() -> None:
+    host = Host(drive(Faults(slow_depths=(DepthFault(at=11, factor=2),))))
+    offered = {depth: host.offer(depth, 3) for depth in (1, 11, 4, 8, 31)}
+    rates = true_rates(host.log)
+    assert list(rates) == [1, 4, 8, 11, 31]
+    for depth, each in rates.items():
+        assert each.per_second == pytest.approx(offered[depth], rel=0.03)
+        assert each.mean_in_flight == pytest.approx(depth, rel=0.06)
