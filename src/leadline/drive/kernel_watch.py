@@ -1,0 +1,201 @@
+"""The rig's kernel log, followed from the start of the boot for as long as a run lasts.
+
+``/dev/kmsg`` is read rather than ``dmesg --follow``: its records are numbered, so that it
+is known whether the log still begins at the boot and whether anything was lost since.
+A mark is a line of our own, written into the log and awaited: whatever happened before it
+has then arrived, and nothing needs to be waited for by the clock.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+from uuid import uuid4
+
+from leadline.drive.bind import Drive
+from leadline.drive.kernel_events import EventParser, KernelEvent, concerns
+from leadline.errors import RigTrouble
+from leadline.host.connection import Host, Running
+
+LOG = "/dev/kmsg"
+BARRIER_S = 20.0  # a slow rig under load, printing over a serial console
+
+_RECORD = re.compile(r"\d+,(?P<number>\d+),(?P<microseconds>\d+),[^;]*;(?P<text>.*)")
+# libata's two lines about a drive that it has just set up.
+_ATTACHED = re.compile(r"(ata\d+\.\d+): (?:ATA|CFA)[^:]*: ")
+_CHOICE = re.compile(r"(ata\d+\.\d+): \d+ sectors.*?(NCQ \([^)]*\))")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelHistory:
+    """What the kernel log of this boot says so far; names are libata's, such as ``ata1.00``."""
+
+    events: tuple[KernelEvent, ...]
+    complete: bool  # from the first message of the boot, with none lost
+    attached: Mapping[str, float]  # when libata last set this device up, seconds since boot
+    choices: Mapping[str, str]  # what it then said of NCQ: "NCQ (depth 32)", "NCQ (not used)"
+
+    def attached_at(self, device: str) -> float | None:
+        """When ``device`` was last set up, in seconds since boot; None where the log lacks it."""
+        return self.attached.get(device)
+
+    def ncq_choice(self, device: str) -> str | None:
+        """What the kernel said of NCQ when it set ``device`` up; None where it said nothing."""
+        return self.choices.get(device)
+
+
+class KernelWatch:
+    """Follows one rig's kernel log; survives the host's reboots.  For one thread at a time.
+
+    A context manager: started on entry, stopped on exit.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._running: Running | None = None
+        self._boot_id = ""
+        self._before: tuple[KernelEvent, ...] = ()  # of earlier boots
+        self._losses: list[int] = []  # places in the sequence of events where records were lost
+        self._begin_boot()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Read the log from its beginning, and follow it; again by itself after a reconnection.
+
+        Raises RigTrouble when the log may not be read or written to.
+        """
+        self._follow()
+        self._barrier()
+        self._host.after_reconnect.append(self.restart)
+
+    def stop(self) -> None:
+        """Stop following."""
+        if self.restart in self._host.after_reconnect:
+            self._host.after_reconnect.remove(self.restart)
+        if self._running:
+            self._running.stop()
+
+    def restart(self) -> None:
+        """Follow anew on a new connection; a new boot's log is added to what was seen before."""
+        if self._host.boot_id() != self._boot_id:
+            self._before += self._parser.events()
+            self._begin_boot()
+        self._follow()
+        self._barrier()
+
+    def mark(self) -> int:
+        """A place in the sequence of events: all that has happened by now lies before it."""
+        self._barrier()
+        return len(self._before) + self._parser.mark()
+
+    def since(self, mark: int, drive: Drive | None = None) -> tuple[KernelEvent, ...]:
+        """The events after ``mark`` until now; with ``drive`` only those that concern it.
+
+        Raises RigTrouble when there is none to show and records were lost since then, for
+        then nobody knows.
+        """
+        self._barrier()
+        events = (self._before + self._parser.events())[mark:]
+        if drive:
+            events = tuple(event for event in events if _is_about(event, drive))
+        if not events and any(place >= mark for place in self._losses):
+            raise RigTrouble(
+                f"{self._host.name}: the kernel log overran and messages were lost, so that "
+                "nobody knows what it said; enlarge it (log_buf_len=4M on the kernel's command "
+                "line) or quieten what fills it"
+            )
+        return events
+
+    def history(self) -> KernelHistory:
+        """Everything that the log of this boot says so far."""
+        self._barrier()
+        return KernelHistory(
+            self._parser.events(),
+            self._from_boot and not self._lost,
+            dict(self._attached),
+            dict(self._choices),
+        )
+
+    def _begin_boot(self) -> None:
+        self._parser = EventParser()
+        self._attached: dict[str, float] = {}
+        self._choices: dict[str, str] = {}
+        self._last: int | None = None  # the number of the last record taken
+        self._from_boot = False
+        self._lost = 0
+
+    def _follow(self) -> None:
+        """One record a read(2), and cat writes each at once."""
+        if self._running:
+            self._running.stop()
+        self._boot_id = self._host.boot_id()
+        self._running = self._host.start(["cat", LOG])
+
+    def _barrier(self) -> None:
+        """Take every record up to a line of our own."""
+        word = f"leadline: mark {uuid4().hex}"
+        # Without a line end the kernel waits for the rest of the line, and shows nothing yet.
+        self._host.write_value(LOG, f"{word}\n")
+        limit = time.monotonic() + BARRIER_S
+        while time.monotonic() < limit:
+            assert self._running is not None, "started before it is asked"
+            # All that has come is taken, even behind the mark: the log is in order.
+            arrived = [self._take(line, word) for line in self._running.lines(timeout=1.0)]
+            if any(arrived):
+                return
+            if self._running.ended:
+                self._revive()
+        raise RigTrouble(
+            f"{self._host.name}: a line written to {LOG} did not come back within "
+            f"{BARRIER_S:.0f} s; is kernel.printk_devkmsg off (see sysctl), or the rig stuck?"
+        )
+
+    def _revive(self) -> None:
+        """cat ends with EPIPE when the log has overtaken it; record numbers show what is lost."""
+        assert self._running is not None
+        complaint = self._running.stderr.decode("utf-8", "replace").strip()
+        if "Broken pipe" not in complaint:
+            raise RigTrouble(
+                f"{self._host.name}: cannot follow the kernel log: {complaint or 'cat ended'}; "
+                "is the rig reached as root?"
+            )
+        self._follow()
+
+    def _take(self, line: str, awaited: str) -> bool:
+        """Feed one line; whether it is the one awaited."""
+        record = _RECORD.match(line)
+        if not record:
+            return False  # a record's properties, such as " SUBSYSTEM=scsi"
+        number = int(record["number"])
+        if self._last is not None and number <= self._last:
+            return False  # seen on an earlier connection
+        if self._last is None:
+            self._from_boot = number == 0
+        elif number > self._last + 1:
+            self._lost += number - self._last - 1
+            self._losses.append(len(self._before) + len(self._parser.events()))
+        self._last = number
+        if record["text"] == awaited:
+            return True
+        if not record["text"].startswith("leadline: "):
+            self._parser.feed(line)
+            self._remember(record["text"], int(record["microseconds"]) / 1e6)
+        return False
+
+    def _remember(self, text: str, seconds: float) -> None:
+        if attached := _ATTACHED.match(text):
+            self._attached[attached[1]] = seconds
+            self._choices.pop(attached[1], None)
+        elif choice := _CHOICE.match(text):
+            self._choices[choice[1]] = choice[2]
+
+
+def _is_about(event: KernelEvent, drive: Drive) -> bool:
+    return concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)

@@ -1,0 +1,253 @@
+"""Do requests really overlap at the drive?  Seen in the kernel's tracepoints.
+
+libata's ``ata_qc_issue`` and ``ata_qc_complete_*`` name each command's opcode and tag
+as it is handed to the controller; where libata does not drive the disk, the SCSI layer's
+``scsi_dispatch_cmd_*`` tell at least how many commands the host adapter holds.  They are
+recorded in a tracing instance of our own, so that a user's tracing is left alone.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from leadline.drive.bind import Drive
+from leadline.errors import DriveFault, RigTrouble
+from leadline.host.connection import Host
+from leadline.host.trouble import DeadlinePassed
+
+Source = Literal["libata", "scsi"]
+
+READS = 256
+OFFERED_DEPTH = 8
+RUNTIME_MS = 500  # a slow disk ends the probe here, a fast one after READS
+DEADLINE_S = 60.0  # one SCSI timeout of 30 s and the recovery after it
+_TRACING = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
+_INSTANCE = "leadline-"
+
+_STARTS = {"libata": ("ata_qc_issue",), "scsi": ("scsi_dispatch_cmd_start",)}
+_ENDS = {
+    "libata": ("ata_qc_complete_done", "ata_qc_complete_failed", "ata_qc_complete_internal"),
+    "scsi": ("scsi_dispatch_cmd_done", "scsi_dispatch_cmd_error", "scsi_dispatch_cmd_timeout"),
+}
+
+# The opcodes that carry an NCQ tag (ACS-4 4.14.1), and those that a drive gets without NCQ.
+_NCQ_OPCODES = {
+    0x60: "READ FPDMA QUEUED",
+    0x61: "WRITE FPDMA QUEUED",
+    0x63: "NCQ NON-DATA",
+    0x64: "SEND FPDMA QUEUED",
+    0x65: "RECEIVE FPDMA QUEUED",
+}
+_OTHER_OPCODES = {
+    0x20: "READ SECTORS",
+    0x24: "READ SECTORS EXT",
+    0x25: "READ DMA EXT",
+    0x29: "READ MULTIPLE EXT",
+    0x35: "WRITE DMA EXT",
+    0xC4: "READ MULTIPLE",
+    0xC8: "READ DMA",
+    0xCA: "WRITE DMA",
+}
+
+_EVENT = re.compile(r"\s(?P<time>\d+\.\d+): (?P<event>\w+): (?P<fields>.*)")
+_LIBATA = re.compile(r"ata_port=(\d+) ata_dev=(\d+) tag=(\d+)")
+_LIBATA_OPCODE = re.compile(r"\btf=\(([0-9a-f]{2})/")
+_SCSI = re.compile(r"host_no=(\d+) channel=(\d+) id=(\d+) lun=(\d+)")
+_SCSI_TAG = re.compile(r"\bdriver_tag=(\d+)")
+_SCSI_OPCODE = re.compile(r"cmnd=\((\w+)")
+_SCSI_RAW = re.compile(r"\braw=([0-9a-f ]+)")
+
+
+class TracingMissing(RigTrouble):
+    """The rig's kernel offers no such tracepoints, so nothing can be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What was seen while queued reads were offered.
+
+    ``most`` and ``mean`` are commands outstanding at once, the mean over the time in
+    which there was one; for libata only commands with an NCQ tag are counted.
+    """
+
+    source: Source
+    commands: int
+    opcodes: Mapping[str, int]  # how often each command was sent
+    queued: int  # commands with an NCQ tag; for scsi all of them
+    most: int
+    mean: float
+
+    def __str__(self) -> str:
+        sent = ", ".join(f"{count} {name}" for name, count in sorted(self.opcodes.items()))
+        held = f"at most {self.most} outstanding at once, {self.mean:.1f} on average"
+        return f"{sent or 'no command seen'}; {held if self.queued else 'none of them queued'}"
+
+
+class _Step(NamedTuple):
+    time: float  # s, of the trace's clock
+    begins: bool
+    tag: str
+    opcode: str
+    counts: bool  # the command can overlap another one
+
+
+def probe(host: Host, drive: Drive) -> Overlap:
+    """Offer a few queued reads and watch them reach the drive; it reads and changes nothing.
+
+    Raises TracingMissing when the kernel cannot show it, DriveFault when the reads do
+    not end within a minute, RigTrouble when fio is missing.
+    """
+    source: Source = "libata" if drive.link else "scsi"
+    with _instance(host, drive) as instance:
+        _watch(host, instance, drive, source)
+        try:
+            # Failed reads are seen by the kernel log's watch; here the trace is what counts.
+            host.run(_fio(drive.node), deadline=DEADLINE_S, check=False)
+        except DeadlinePassed as error:
+            raise DriveFault(
+                f"{host.name}: {drive.node}: {OFFERED_DEPTH} queued reads did not end within "
+                f"{DEADLINE_S:.0f} s; the kernel log shows what the drive did"
+            ) from error
+        text = host.read_file(f"{instance}/trace").decode("ascii", "replace")
+    return read_trace(text, source, _place(drive, source))
+
+
+def forget(host: Host) -> list[str]:
+    """Remove the tracing instances that dead runs left; the names of those removed.
+
+    To be called with every drive of the rig leased, for a live probe's would go too.
+    """
+    removed = []
+    for tracing in _TRACING:
+        if not host.exists(f"{tracing}/instances"):
+            continue
+        for name in host.list_dir(f"{tracing}/instances"):
+            if name.startswith(_INSTANCE):
+                host.run(["rmdir", f"{tracing}/instances/{name}"], deadline=10.0)
+                removed.append(name)
+        break  # the second is the same file system under its old name
+    return removed
+
+
+def read_trace(text: str, source: Source, place: tuple[int, ...]) -> Overlap:
+    """The overlap in a trace, as the file ``trace`` prints it.
+
+    ``place`` is (port, device) for libata and (host, channel, id, lun) for scsi; other
+    drives' lines are passed over.
+    """
+    opcodes: Counter[str] = Counter()
+    outstanding: set[str] = set()
+    queued = most = 0
+    busy_s = tag_s = last = 0.0
+    for step in _steps(text, source, place):
+        if outstanding:
+            busy_s += step.time - last
+            tag_s += len(outstanding) * (step.time - last)
+        last = step.time
+        if not step.begins:
+            outstanding.discard(step.tag)
+            continue
+        opcodes[step.opcode] += 1
+        if step.counts:
+            queued += 1
+            outstanding.add(step.tag)
+            most = max(most, len(outstanding))
+    mean = tag_s / busy_s if busy_s else 0.0
+    return Overlap(source, opcodes.total(), dict(opcodes), queued, most, mean)
+
+
+def _steps(text: str, source: Source, place: tuple[int, ...]) -> Iterator[_Step]:
+    pattern = _LIBATA if source == "libata" else _SCSI
+    for line in text.splitlines():
+        event = _EVENT.search(line)
+        if not event or event["event"] not in _STARTS[source] + _ENDS[source]:
+            continue
+        where = pattern.search(event["fields"])
+        if where and tuple(int(n) for n in where.groups()[: len(place)]) == place:
+            begins = event["event"] in _STARTS[source]
+            tag, opcode, counts = _command(event["fields"], source)
+            yield _Step(float(event["time"]), begins, tag, opcode, counts)
+
+
+def _command(fields: str, source: Source) -> tuple[str, str, bool]:
+    """Tag, name and whether it may overlap others, of one event."""
+    if source == "libata":
+        place, opcode = _LIBATA.search(fields), _LIBATA_OPCODE.search(fields)
+        number = int(opcode[1], 16) if opcode else -1
+        name = _NCQ_OPCODES.get(number) or _OTHER_OPCODES.get(number) or f"command {number:02X}h"
+        return place[3] if place else "", name, number in _NCQ_OPCODES
+    # Kernels before 5.17 print no tag: there the command's own bytes tell it from others.
+    tag = _SCSI_TAG.search(fields) or _SCSI_RAW.search(fields)
+    opcode = _SCSI_OPCODE.search(fields)
+    return tag[1] if tag else fields, opcode[1] if opcode else "command", True
+
+
+def _place(drive: Drive, source: Source) -> tuple[int, ...]:
+    if source == "libata" and drive.link:
+        port, device = drive.link.device.removeprefix("ata").split(".")
+        return int(port), int(device)
+    return tuple(int(number) for number in drive.hctl.split(":"))
+
+
+def _fio(node: str) -> list[str]:
+    """Rounds of OFFERED_DEPTH reads submitted together, so that even a fast drive shows overlap."""
+    return [
+        "fio",
+        "--name=overlap",
+        f"--filename={node}",
+        "--readonly",
+        "--direct=1",
+        "--rw=randread",
+        "--randrepeat=0",
+        "--norandommap",
+        "--bs=4096",
+        "--ioengine=libaio",
+        f"--iodepth={OFFERED_DEPTH}",
+        f"--iodepth_batch_submit={OFFERED_DEPTH}",
+        f"--iodepth_batch_complete_min={OFFERED_DEPTH}",
+        f"--number_ios={READS}",
+        f"--runtime={RUNTIME_MS}ms",
+        "--output-format=terse",
+    ]
+
+
+@contextmanager
+def _instance(host: Host, drive: Drive) -> Iterator[str]:
+    """A tracing instance named after the drive, removed at the end.
+
+    The drive is leased, so one that is there already is a dead run's: it is begun anew.
+    """
+    tracing = next((path for path in _TRACING if host.exists(f"{path}/instances")), None)
+    if tracing is None:
+        raise TracingMissing(
+            f"{host.name}: the kernel's tracing is not there "
+            "(`mount -t tracefs nodev /sys/kernel/tracing` as root makes it so)"
+        )
+    name = _INSTANCE + re.sub(r"[^A-Za-z0-9]", "_", drive.identity.serial)
+    path = f"{tracing}/instances/{name}"
+    if host.exists(path):
+        host.run(["rmdir", path], deadline=10.0)
+    host.run(["mkdir", path], deadline=10.0)
+    try:
+        yield path
+    finally:
+        host.run(["rmdir", path], deadline=10.0)
+
+
+def _watch(host: Host, instance: str, drive: Drive, source: Source) -> None:
+    fields = ("ata_port", "ata_dev") if source == "libata" else ("host_no", "channel", "id", "lun")
+    place = _place(drive, source)
+    only = " && ".join(f"{name} == {number}" for name, number in zip(fields, place, strict=True))
+    for event in _STARTS[source] + _ENDS[source]:
+        folder = f"{instance}/events/{source}/{event}"
+        if event in _STARTS[source] and not host.exists(folder):
+            raise TracingMissing(
+                f"{host.name}: the kernel has no tracepoint {source}:{event} (libata has had it "
+                "since 4.2; the kernel must be built with CONFIG_TRACING)"
+            )
+        if host.exists(folder):
+            host.write_value(f"{folder}/filter", only)
+            host.write_value(f"{folder}/enable", "1")

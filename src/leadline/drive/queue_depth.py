@@ -1,0 +1,82 @@
+"""The device queue depth: what the kernel lets the drive hold at once.
+
+Depth 1 means commands that are not queued (READ DMA), not queued commands one at a
+time: for those the device queue depth is 32 and the offered depth 1.
+"""
+
+from leadline.drive.bind import Drive
+from leadline.drive.ladder import Ladder
+from leadline.errors import DriveFault, Misuse, RigTrouble
+from leadline.host.connection import FileTrouble, Host
+from leadline.host.journal import Journal
+
+NCQ_DEPTH = 32  # tags of NCQ, and libata's ATA_MAX_QUEUE: more is EINVAL
+
+_CANNOT_QUEUE = ("advertised", "controller", "kernel")
+
+
+def path(drive: Drive) -> str:
+    """The kernel attribute."""
+    return f"/sys/block/{drive.name}/device/queue_depth"
+
+
+def read(host: Host, drive: Drive) -> int:
+    """The device queue depth now, as the kernel says it.
+
+    It may be a fiction: after ``NCQ disabled due to excessive errors`` it still reads 32.
+    Raises RigTrouble when the drive's node is gone.
+    """
+    return int(host.read_file(path(drive)))
+
+
+def set_depth(host: Host, journal: Journal, drive: Drive, depth: int, ladder: Ladder) -> None:
+    """Set the device queue depth through the journal, and see that the kernel took it.
+
+    ``ladder`` is this drive's, climbed in this boot and before anything was written: the
+    first write repairs what error handling broke, so it may only come after the look.
+
+    Raises Misuse for a depth that cannot be, DriveFault when the ladder is broken so that
+    the drive cannot queue, RigTrouble when the kernel did not do as told.
+    """
+    if ladder.serial != drive.identity.serial or ladder.boot_id != host.boot_id():
+        raise ValueError(
+            f"the ladder is of drive {ladder.serial} in boot {ladder.boot_id}: climb that of "
+            f"{drive.identity.serial} before the first write to its queue depth"
+        )
+    _allow(host, drive, depth, ladder)
+    try:
+        if read(host, drive) == depth:
+            return
+        journal.change(path(drive), str(depth))
+    except FileTrouble as error:
+        raise RigTrouble(
+            f"{host.name}: the kernel refused a device queue depth of {depth} for {drive.node}: "
+            f"{error}"
+        ) from error
+    found = read(host, drive)
+    if found != depth:
+        raise RigTrouble(
+            f"{host.name}: the device queue depth of {drive.node} was set to {depth} and is "
+            f"{found}: something else on the rig writes it, or the host adapter takes no more"
+        )
+
+
+def _allow(host: Host, drive: Drive, depth: int, ladder: Ladder) -> None:
+    limit = NCQ_DEPTH if drive.identify else None
+    if depth < 1 or (limit is not None and depth > limit):
+        most = f" to {limit}" if limit else " or more"
+        raise Misuse(f"{drive.spec.slot}: a device queue depth of {depth} cannot be: it is 1{most}")
+    # Any write after error handling switched NCQ off would bring it back and hide the fault.
+    reasons = ("error handling", *(_CANNOT_QUEUE if depth > 1 else ()))
+    broken = next((r for r in ladder.rungs if r.holds is False and r.name in reasons), None)
+    if broken:
+        raise DriveFault(
+            f"{drive.spec.slot}: {drive.identity.model} {drive.identity.serial} on {host.name} "
+            f"does not queue, so its device queue depth is not set to {depth}. {broken}"
+        )
+    advertised = drive.identify.ncq.queue_depth if drive.identify else depth
+    if depth > advertised:
+        raise Misuse(
+            f"{drive.spec.slot}: {drive.identity.model} holds {advertised} commands at most "
+            f"(IDENTIFY word 75), and a device queue depth of {depth} was asked for"
+        )
