@@ -26,7 +26,7 @@ def require(
     """
     problems = [*document.problems, *checks]
     taken = [key for key in given if key in document.data]
-    problems += [_unknown_key(document, model, (key,), given) for key in taken]
+    problems += [_unknown_key(model, (key,), given) for key in taken]
     try:
         entry = model.model_validate(
             {**document.data, **given},
@@ -50,7 +50,7 @@ def _explained(
     value = document.get(where)
     reason = item.get("ctx", {}).get("error")
     if item["type"] == "extra_forbidden":
-        yield _unknown_key(document, model, where, given)
+        yield _unknown_key(model, where, given)
     elif where and where[-1] == "[key]":
         expected = _key_expected(_annotation(model, where[:-2]))
         yield Problem(where[:-1], f"the key {shown(where[-2])}", expected)
@@ -62,15 +62,10 @@ def _explained(
         yield Problem(where, found, expected)
 
 
-def _unknown_key(
-    document: Document, model: type[BaseModel], where: Location, given: Collection[str]
-) -> Problem:
+def _unknown_key(model: type[BaseModel], where: Location, given: Collection[str]) -> Problem:
     hidden = given if len(where) == 1 else ()
     known = [key for key in _keys(_annotation(model, where[:-1])) if key not in hidden]
-    taken = document.get(where[:-1])
-    free = [key for key in known if not isinstance(taken, dict) or key not in taken]
-    key = str(where[-1])
-    near = get_close_matches(key, free, 1) or get_close_matches(key, known, 1)
+    near = get_close_matches(str(where[-1]), known, 1)
     expected = "one of " + ", ".join(known)
     return Problem(where, "an unknown key", f"{near[0]}? ({expected})" if near else expected)
 
