@@ -99,7 +99,7 @@ def test_switching_is_verified_and_leaves_the_others_alone() -> None:
     with bench() as (pdu, line):
         assert pdu.status() == dict.fromkeys(range(1, 9), True)
         off = pdu.switch(3, False)
-        assert off == Switched(3, False, True, off.seconds, 1)
+        assert off == Switched(3, False, True, off.seconds, 1, off.command_s)
         assert pdu.status() == {n: n != 3 for n in range(1, 9)}
         pdu.switch(3, True)
         assert line.moves == [(3, False), (3, True)]

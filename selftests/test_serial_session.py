@@ -14,6 +14,7 @@ import pytest
 
 from leadline.errors import Misuse, RigTrouble
 from leadline.inventory.rig import PduSpec
+from leadline.power import port as port_module
 from leadline.power.port import lock_holders, open_port
 from leadline.power.session import TICK_S, ByteLog, Chunk, LineTrouble, Session, plain
 
@@ -169,6 +170,12 @@ def test_plain_shows_the_end_and_no_control_character() -> None:
 
 
 # Ports.
+
+
+@pytest.fixture(autouse=True)
+def own_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Lock files of these tests' own, away from those of a run on this machine."""
+    monkeypatch.setattr(port_module, "LOCK_DIRECTORY", tmp_path)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import serial
 from leadline.errors import RigTrouble
 from leadline.inventory.rig import PduSpec
 from leadline.power import baytech
+from leadline.power import port as port_module
 from leadline.power.pdu import Pdu, open_pdu
 from leadline.power.session import ByteLog
 from leadline.virtual.pdu import Faults, VirtualPdu
@@ -19,6 +20,12 @@ from leadline.virtual.pdu import Faults, VirtualPdu
 
 def spec(link: Path) -> PduSpec:
     return PduSpec(name="a", family="baytech-rpc3", port=str(link), outlets=4)
+
+
+@pytest.fixture(autouse=True)
+def own_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Lock files of these tests' own, away from those of a run on this machine."""
+    monkeypatch.setattr(port_module, "LOCK_DIRECTORY", tmp_path)
 
 
 @pytest.fixture(autouse=True)

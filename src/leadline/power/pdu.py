@@ -27,13 +27,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Switched:
-    """One outlet switched: `verified` by readback, in `seconds`, with `attempts` commands."""
+    """One outlet switched: `verified` by readback, in `seconds`, with `attempts` commands.
+
+    `command_s` of those seconds passed until the PDU had answered the last command.
+    """
 
     outlet: int
     on: bool
     verified: bool
     seconds: float
     attempts: int
+    command_s: float
 
 
 class Family(Protocol):
@@ -107,12 +111,13 @@ class Pdu:
         before = self._read(end)
         for attempt in range(1, COMMANDS + 1):
             trouble = self._tell(outlet, on, end)
+            command_s = self._now() - start
             after = self._poll(outlet, on, end)
             if moved := [n for n in before if n != outlet and after[n] != before[n]]:
                 self._tell(outlet, before[outlet], end)  # puts back what it moved instead
                 raise self._wired_otherwise(outlet, moved, after)
             if after[outlet] == on:
-                return Switched(outlet, on, True, self._now() - start, attempt)
+                return Switched(outlet, on, True, self._now() - start, attempt, command_s)
             if self._now() >= end:
                 break
         state = "on" if after[outlet] else "off"

@@ -62,6 +62,8 @@ def open_port(spec: PduSpec) -> Port:
     """
     local = "://" not in spec.port
     device = Path(spec.port).resolve() if local else None
+    if device is not None and not device.exists():
+        raise RigTrouble(f"{where(spec)}: open: {_missing()}")
     lock = _take_lock(spec, str(device or spec.port))
     try:
         return LockedPort(_open(spec, device), lock)

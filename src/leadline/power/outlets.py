@@ -1,0 +1,147 @@
+"""Outlets that are switched off for a while, and on again whatever happens.
+
+Before an outlet goes off, that is put on record in the journal of this machine; when
+it is on again, and what it feeds is back, so is that.  Whatever ends the run in
+between (an error, Ctrl-C: `lent`; SIGKILL, a power failure here: `restore_outlets`),
+the outlets end on.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from leadline.errors import RigTrouble
+from leadline.host.connection import Host, open_host
+from leadline.host.journal import DeadEntry, Journal, close_dead_entry, dead_entries
+from leadline.inventory.rig import HostSpec, PduSpec
+from leadline.power.pdu import Pdu, Switched, open_pdu
+from leadline.power.port import where
+
+ENTRY = "outlet off"
+RESCAN_S = 90.0  # a port that lost its drive is reset a few times before it is given up
+
+
+@dataclass(frozen=True)
+class Supply:
+    """One outlet of an open PDU, by its number there."""
+
+    pdu: Pdu
+    outlet: int
+
+    def switch(self, on: bool) -> Switched:
+        """Switch it, verified by readback."""
+        return self.pdu.switch(self.outlet, on)
+
+    def __str__(self) -> str:
+        return f"outlet {self.outlet} of {where(self.pdu.spec)}"
+
+
+@dataclass(frozen=True)
+class Rescan:
+    """Where the kernel must be told to look for a drive again: a `scan` attribute in sysfs."""
+
+    host: HostSpec
+    path: str
+
+
+@contextmanager
+def lent(
+    journal: Journal,
+    supplies: Sequence[Supply],
+    put_back: Callable[[], None],
+    rescan_at: "Rescan | None" = None,
+) -> Iterator[None]:
+    """For as long as these outlets may be off: afterwards they are on.
+
+    On a way out by any exception, they are switched on, and then `put_back` is called,
+    for what else must be brought back; if that fails the exception gets a note that
+    says so, and the record stays, for `restore_outlets`, which also does `rescan_at`.
+    """
+    for supply in supplies:
+        supply.pdu.check(supply.outlet)
+    record = {
+        "outlets": [
+            {"pdu": supply.pdu.spec.model_dump(mode="json"), "outlet": supply.outlet}
+            for supply in supplies
+        ],
+        "rescan": rescan_at
+        and {"host": rescan_at.host.model_dump(mode="json"), "path": rescan_at.path},
+    }
+    entry = journal.open_entry(ENTRY, record)
+    try:
+        yield
+    except BaseException as error:
+        try:
+            switch_all(supplies, on=True)
+            put_back()
+        except RigTrouble as trouble:
+            error.add_note(f"and then, when its power was to be put back: {trouble}")
+            raise error from None
+        journal.close_entry(entry)
+        raise
+    journal.close_entry(entry)
+
+
+def switch_all(supplies: Sequence[Supply], *, on: bool) -> list[Switched]:
+    """Switch every one of them, also when one fails; then raise the first RigTrouble."""
+    switched: list[Switched] = []
+    troubles: list[RigTrouble] = []
+    for supply in supplies:
+        try:
+            switched.append(supply.switch(on))
+        except RigTrouble as trouble:
+            troubles.append(trouble)
+    if troubles:
+        first, *others = troubles
+        for other in others:
+            first.add_note(str(other))
+        raise first
+    return switched
+
+
+def restore_outlets(here: Host) -> list[str]:
+    """Switch on what dead runs left off; one sentence for each thing done.
+
+    `here` is a connection to this machine, where the journals are.  Raises RigTrouble,
+    after all were tried, for outlets that could not be switched on; they stay on record.
+    """
+    said: list[str] = []
+    troubles: list[str] = []
+    for dead in dead_entries(here, ENTRY):
+        try:
+            said += _restore(dead)
+        except RigTrouble as trouble:
+            troubles.append(
+                f"left off by run {dead.run}, and cannot be switched on: {trouble} "
+                f"(where that PDU is no more, remove {dead.journal})"
+            )
+        else:
+            close_dead_entry(here, dead)
+    if troubles:
+        raise RigTrouble("; ".join([*troubles, *said]))
+    return said
+
+
+def _restore(dead: DeadEntry) -> list[str]:
+    said = []
+    for record in dead.data["outlets"]:
+        spec = PduSpec.model_validate(record["pdu"])
+        with open_pdu(spec) as pdu:
+            supply = Supply(pdu, int(record["outlet"]))
+            was_on = pdu.status()[supply.outlet]
+            supply.switch(True)
+        state = "was on already" if was_on else "is on again"
+        said.append(f"{supply} {state}, after run {dead.run} of {dead.time}")
+    if record := dead.data["rescan"]:
+        spec_of_host = HostSpec.model_validate(record["host"])
+        try:
+            with open_host(spec_of_host) as host:
+                rescan(host, record["path"])
+        except RigTrouble as trouble:  # the outlets are on, which was the promise
+            said.append(f"the drive may have to be looked for (rescan): {trouble}")
+    return said
+
+
+def rescan(host: Host, path: str) -> None:
+    """Have the kernel look for drives on a SCSI host: `path` is its `scan` in sysfs."""
+    host.run(["tee", path], input=b"- - -\n", deadline=RESCAN_S)
