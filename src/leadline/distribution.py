@@ -26,4 +26,4 @@ class SharedPathScheduling(LoadScopeScheduling):
         for visit_id, shared_path in self._shared_paths:
             if visit_id in brackets:
                 return shared_path
-        return super()._split_scope(nodeid)
+        return str(super()._split_scope(nodeid))

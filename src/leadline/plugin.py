@@ -4,6 +4,7 @@ What a test may ask for stands in `leadline.fixtures`, one small module a subjec
 what happens on the rig stands in `leadline.station`.
 """
 
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from leadline.errors import Misuse, RigTrouble
+from leadline.process import end_with_parent
 from leadline.running import (
     RUN,
     Run,
@@ -94,6 +96,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     if config.option.help or not (config.option.rig or hasattr(config, "workerinput")):
         return
+    if config.option.run_id:
+        # `leadline hil` started us, and if it is killed we are to stop as by Ctrl-C.
+        end_with_parent(signal.SIGINT)
     try:
         worker_input = getattr(config, "workerinput", None)
         if worker_input is None:

@@ -40,7 +40,7 @@ def pytest_runtest_makereport(
         return report
     ended = _ended(report, call)
     if call.when == "call" or ended is not Ended.PASS:
-        report.user_properties.extend(_properties(item, ended, call))
+        report.user_properties.extend(_properties(item, visit.cell.id, ended, call))
     if report.failed:
         # JUnit and the terminal tell a failure from an error by the phase alone.
         drives_fault = ended in (Ended.FAIL, Ended.INCONCLUSIVE)
@@ -60,16 +60,16 @@ def _ended(report: pytest.TestReport, call: pytest.CallInfo[None]) -> Ended:
 
 
 def _properties(
-    item: pytest.Item, ended: Ended, call: pytest.CallInfo[None]
+    item: pytest.Item, cell: str, ended: Ended, call: pytest.CallInfo[None]
 ) -> list[tuple[str, object]]:
     message = "" if call.excinfo is None else str(call.excinfo.value)
     found: dict[str, object] = {
-        "cell": visit_of(item).cell.id,
+        "cell": cell,
         "claim": claim_of(item),
         "outcome": ended.value,
         "message": message,
     }
-    for n, verdict in enumerate(item.stash.get(VERDICTS, ())):
+    for n, verdict in enumerate(item.stash.get(VERDICTS, [])):
         suffix = "" if n == 0 else f".{n + 1}"
         found.update({f"{key}{suffix}": value for key, value in verdict.items()})
     return [(f"{PREFIX}{key}", value) for key, value in found.items()]

@@ -15,15 +15,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TextIO
 
 import leadline
-
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
 from leadline.inventory.rig import Rig, load_rig
 from leadline.mend import mend
 from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, USAGE_CODE, Ended, exit_code
-from leadline.process import die_with_parent
 from leadline.results.record import Record
 from leadline.results.schema import Phase
 from leadline.running import new_run_id
@@ -133,7 +132,7 @@ class Signals:
     def __init__(self) -> None:
         self.count = 0
         self.child: subprocess.Popen[bytes] | None = None
-        self._before: dict[int, object] = {}
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Signals":
         for number in self._NUMBERS:
@@ -142,7 +141,7 @@ class Signals:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
 
     def _received(self, *_: object) -> None:
         self.count += 1
@@ -155,12 +154,11 @@ class Signals:
             raise KeyboardInterrupt
 
 
-def _run_child(words: Sequence[str], signals: Signals, stdout: object) -> int:
+def _run_child(words: Sequence[str], signals: Signals, stdout: TextIO | None) -> int:
     child = subprocess.Popen(
         words,
-        stdout=stdout,  # type: ignore[call-overload]
+        stdout=stdout,
         start_new_session=True,
-        preexec_fn=die_with_parent(signal.SIGINT),
     )
     signals.child = child
     while True:

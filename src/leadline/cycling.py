@@ -1,0 +1,92 @@
+"""Cycle the power of a visited drive: its outlets, its neighbours, the guard, the record."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Literal
+
+from leadline.drive.bind import Drive, bind
+from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
+from leadline.errors import Misuse
+from leadline.inventory.rig import DriveSpec, OutletSpec
+from leadline.power.cycle import Bench, PowerCycle, power_cycle
+from leadline.power.outlets import Supply
+from leadline.power.pdu import open_pdu
+from leadline.results.schema import Phase
+
+if TYPE_CHECKING:
+    from leadline.visiting import OpenVisit
+
+# What the kernel says, rightly, when a drive loses power under it.
+POWER_LOSS = frozenset(
+    {"device-disabled", "device-gone", "flush-failed", "link-down", "link-reset", "phy-changed"}
+)
+
+
+def cycle(visit: "OpenVisit", *, expected_firmware: str | None = None) -> PowerCycle:
+    """Cut the power of whatever feeds the drive, gracefully, and see the drive come back.
+
+    Raises Misuse when no outlet feeds it, and what `power.cycle.power_cycle` raises.
+    """
+    station, rig = visit.station, visit.station.rig
+    outlets = rig.outlets_of(visit.spec)
+    if not outlets:
+        raise Misuse(
+            f"{rig.path}: no outlet feeds slot {visit.spec.slot}, so its power cannot be "
+            "cycled; add one, or leave these tests out with -k 'not power_cycle'"
+        )
+    feeds: Literal["drive", "host"] = "host" if outlets[0].feeds == "host" else "drive"
+    dark = {drive.slot: drive for outlet in outlets for drive in rig.sharing(outlet)}
+    sharing = [_other(visit, spec) for spec in dark.values() if spec.slot != visit.spec.slot]
+    station.live.show(f"  {visit.visit.cell.id}: power cycle of its {feeds}")
+    with ExitStack() as stack:
+        done = power_cycle(
+            Bench(station.host, rig.host, station.here_journal, station.watch),
+            visit.drive,
+            _supplies(visit, outlets, stack),
+            _leave(visit, feeds, sharing, stack),
+            feeds=feeds,
+            expected_firmware=expected_firmware,
+            sharing=sharing,
+        )
+    station.live.clear()
+    if done.window is not None:
+        visit.excuse(*done.window, POWER_LOSS)
+    visit.rebound(done.after)
+    station.record.add(*_phases(visit.visit.cell.id, done))
+    return done
+
+
+def _supplies(visit: "OpenVisit", outlets: Sequence[OutletSpec], stack: ExitStack) -> list[Supply]:
+    specs = {outlet.pdu: visit.station.rig.pdu_of(outlet) for outlet in outlets}
+    pdus = {name: stack.enter_context(open_pdu(spec)) for name, spec in specs.items()}
+    return [Supply(pdus[outlet.pdu], outlet.outlet) for outlet in outlets]
+
+
+def _leave(
+    visit: "OpenVisit", feeds: str, sharing: Sequence[Drive], stack: ExitStack
+) -> Admission | HostAdmission:
+    """The write guard's admission to cut the power of everything that goes dark."""
+    host = visit.station.host
+    if feeds == "host":
+        return stack.enter_context(admit_host(host, [visit.drive, *sharing]))
+    for other in sharing:
+        # Looked over only: held, its node could not come anew.
+        admit(host, other.spec, other, "cut power").release()
+    return stack.enter_context(admit(host, visit.spec, visit.drive, "cut power"))
+
+
+def _other(visit: "OpenVisit", spec: DriveSpec) -> Drive:
+    """A neighbour on the same supply, with whichever of its firmware it has."""
+    revisions = [each.revision for each in visit.station.run.matrix.model(spec.model).firmware]
+    return bind(visit.station.host, spec, or_firmware=revisions)
+
+
+def _phases(cell: str, done: PowerCycle) -> list[Phase]:
+    spent = done.phases
+    seconds = {
+        "shutdown": spent.announce_s,
+        "off": spent.off_s,
+        "switch": spent.command_s + spent.readback_s + spent.on_s,
+        "ready": spent.ready_s,
+    }
+    return [Phase(cell=cell, name=name, seconds=value) for name, value in seconds.items()]

@@ -1,0 +1,64 @@
+"""One line that moves while a claim is measured; silent where the output is no terminal."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from leadline.load.slices import Slice
+
+if TYPE_CHECKING:
+    from rich.live import Live as RichLive
+
+
+class Live:
+    """The live line of one process.  xdist's workers have no terminal, and show nothing."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin(
+            "terminalreporter"
+        )
+        self._line: RichLive | None = None
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        reporter = self._reporter
+        if reporter is None or not reporter.isatty or reporter.config.option.verbose < 0:
+            return
+        from rich.console import Console
+        from rich.live import Live as RichLive
+        from rich.text import Text
+
+        if self._line is None:
+            # pytest's own terminal file: it was opened before capturing began.
+            console = Console(file=reporter._tw._file, force_terminal=True)
+            self._line = RichLive(
+                console=console,
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            reporter.ensure_newline()
+            self._line.start()
+        self._line.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def slice(self, cell: str, claim: str, side: str, measured: Slice) -> None:
+        """Show a slice that has just been measured."""
+        voids = f"  void: {', '.join(measured.voids)}" if measured.voids else ""
+        self.show(
+            f"  {cell}  {claim}  {side}: depth {measured.setting.device_depth}, "
+            f"{measured.rate:.0f} requests/s, {measured.mean_latency_s * 1e3:.2f} ms{voids}"
+        )
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._line is not None:
+            self._line.stop()
+            self._line = None
+
+    def say(self, sentence: str) -> None:
+        """A line that stays: something was mended, or is about to take a while."""
+        self.clear()
+        if self._reporter is not None:
+            self._reporter.ensure_newline()
+            self._reporter.write_line(f"leadline: {sentence}")

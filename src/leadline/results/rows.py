@@ -1,0 +1,97 @@
+"""Rows of the results database, from what the rest of Leadline hands about."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from leadline.explain import ratio_text
+from leadline.results.schema import CellRow, KernelEventRow, SliceRow, VerdictRow
+
+if TYPE_CHECKING:
+    from leadline.claims import Claim
+    from leadline.drive.bind import Drive
+    from leadline.drive.kernel_events import KernelEvent
+    from leadline.drive.smart import SmartSnapshot
+    from leadline.inventory.plan import Cell
+    from leadline.load.slices import Slice
+    from leadline.verdict.verdict import Verdict
+
+
+def cell_row(cell: "Cell", drive: "Drive", smart: "SmartSnapshot", sha256: str | None) -> CellRow:
+    """A drive as it stood; `sha256` is the hash of its firmware's image."""
+    return CellRow(
+        cell=cell.id,
+        rig=cell.rig,
+        slot=cell.slot,
+        model=cell.model,
+        serial=drive.identity.serial,
+        firmware=drive.identity.firmware,
+        controller=cell.controller,
+        details={
+            "identity": dataclasses.asdict(drive.identity),
+            "controller": dataclasses.asdict(drive.controller),
+            "queue_depth": drive.queue_depth,
+            "image_sha256": sha256,
+            "smart": dataclasses.asdict(smart),
+        },
+    )
+
+
+def verdict_facts(verdict: "Verdict", explanation: str) -> dict[str, object]:
+    """What a test's report carries of a verdict: plain values, for JUnit and the summary."""
+    return {
+        "verdict": verdict.outcome.value,
+        "reason": verdict.reason,
+        "estimate": ratio_text(verdict),
+        "ratio": verdict.estimate,
+        "low": verdict.low,
+        "high": verdict.high,
+        "threshold": verdict.threshold,
+        "pairs": verdict.pairs,
+        "drive_seconds": round(verdict.drive_seconds, 3),
+        "explanation": explanation,
+    }
+
+
+def verdict_row(
+    cell: str, name: str, claim: "Claim", verdict: "Verdict", explanation: str
+) -> VerdictRow:
+    return VerdictRow(
+        cell=cell,
+        claim=name,
+        statement=str(claim),
+        outcome=verdict.outcome.value,
+        reason=verdict.reason,
+        estimate=verdict.estimate,
+        low=verdict.low,
+        high=verdict.high,
+        threshold=float(verdict.threshold),
+        drive_seconds=verdict.drive_seconds,
+        details={**dataclasses.asdict(verdict), "cell": cell, "explanation": explanation},
+    )
+
+
+def slice_row(cell: str, name: str, side: str, measured: "Slice") -> SliceRow:
+    return SliceRow(
+        cell=cell,
+        claim=name,
+        side=side,
+        taken=measured.began,
+        device_depth=measured.setting.device_depth,
+        offered_depth=measured.setting.offered_depth,
+        rate=measured.rate,
+        details=dataclasses.asdict(measured),
+    )
+
+
+def event_row(cell: str, node: str, event: "KernelEvent", *, excused: bool) -> KernelEventRow:
+    time = event.time if isinstance(event.time, float) else None
+    return KernelEventRow(
+        cell=cell,
+        node=node,
+        kind=event.kind,
+        device=event.device or "",
+        time=time,
+        blame=event.blame,
+        excused=excused,
+        text=event.text,
+    )

@@ -1,0 +1,119 @@
+"""A rig while it is in use: connected, leased, watched, and given back at the end."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Self
+
+import pytest
+
+from leadline.drive.kernel_watch import KernelWatch
+from leadline.errors import RigTrouble
+from leadline.host.connection import Host, HostLost, open_host
+from leadline.host.journal import Journal
+from leadline.inventory.plan import Visit
+from leadline.inventory.rig import HostSpec, Rig
+from leadline.live import Live
+from leadline.mend import mend_host, mend_outlets
+from leadline.results.record import Record
+from leadline.results.schema import Environment
+from leadline.running import RUN, Run
+from leadline.visiting import OpenVisit
+
+
+class Station:
+    """One rig, open.  A context manager: leaving it gives back every setting."""
+
+    def __init__(self, rig: Rig, run: Run, record: Record, live: Live) -> None:
+        self.rig = rig
+        self.run = run
+        self.record = record
+        self.live = live
+        self.lost: RigTrouble | None = None
+        with ExitStack() as opening:
+            # Outlets first: a host that a dead run left without power answers nobody.
+            self.here: Host = opening.enter_context(open_host(HostSpec(reach="local")))
+            for sentence in mend_outlets(self.here):
+                live.say(sentence)
+            self.here_journal = opening.enter_context(Journal(self.here, run.id))
+            self.host: Host = opening.enter_context(open_host(rig.host))
+            for sentence in mend_host(self.host):
+                live.say(sentence)
+            self.journal = opening.enter_context(Journal(self.host, run.id))
+            self.watch = opening.enter_context(KernelWatch(self.host))
+            self._open = opening.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        facts = {"kernel": self.kernel, **self.host.versions} if self.lost is None else {}
+        rows = [Environment(rig=self.rig.name, name=k, value=v) for k, v in facts.items()]
+        self.record.add(*rows)
+        self._open.close()
+
+    @property
+    def kernel(self) -> str:
+        """The release of the rig's kernel."""
+        return self.host.read_file("/proc/sys/kernel/osrelease").decode().strip()
+
+    @contextmanager
+    def latching(self) -> Iterator[None]:
+        """What is done in here may lose the rig; its later tests are then ERRORs at once."""
+        if self.lost is not None:
+            raise RigTrouble(f"rig {self.rig.name} was lost earlier in this run: {self.lost}")
+        try:
+            yield
+        except HostLost as error:
+            self.lost = error
+            raise
+
+
+class Stations:
+    """The rigs of one run in this process, each opened when a visit first needs it."""
+
+    def __init__(self, run: Run, config: pytest.Config) -> None:
+        self._run = run
+        self._record = Record(run.results, run.id)
+        self._live = Live(config)
+        self._stations: dict[str, Station] = {}
+        self._failed: dict[str, RigTrouble] = {}
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._open.close()
+        finally:
+            self._live.clear()
+            self._record.close()
+
+    def station(self, name: str) -> Station:
+        """The rig of that name.  RigTrouble, the second time at once, if it cannot be opened."""
+        if name in self._failed:
+            raise self._failed[name]
+        if name not in self._stations:
+            try:
+                station = Station(self._run.rigs[name], self._run, self._record, self._live)
+            except RigTrouble as trouble:
+                self._failed[name] = trouble
+                raise
+            self._stations[name] = self._open.enter_context(station)
+        return self._stations[name]
+
+    @contextmanager
+    def visit(self, visit: Visit) -> Iterator[OpenVisit]:
+        """One drive with one firmware, bound and leased for as long as the visit lasts."""
+        station = self.station(visit.cell.rig)
+        with station.latching(), OpenVisit(station, visit) as opened:
+            yield opened
+
+
+@contextmanager
+def watched(item: pytest.Item) -> Iterator[None]:
+    """A test's call, with the kernel log watched and its claims counted."""
+    assert RUN in item.config.stash
+    visit: OpenVisit = item.funcargs["visit"]  # type: ignore[attr-defined]
+    with visit.station.latching(), visit.test(item):
+        yield

@@ -1,0 +1,244 @@
+"""One visit: one drive with one firmware, from the lease to the last test on it."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self
+
+import pytest
+
+from leadline.claims import Claim, Load, NeverAsserted
+from leadline.cycling import cycle
+from leadline.drive import queue_depth, settings, smart
+from leadline.drive.bind import Drive, bind
+from leadline.drive.guard import admit
+from leadline.drive.kernel_events import KernelEvent, concerns
+from leadline.drive.ladder import Ladder, climb
+from leadline.errors import DriveFault
+from leadline.flashing import flash
+from leadline.host.lease import Lease, holder_text, take
+from leadline.inventory.plan import Visit
+from leadline.judge import SliceJudge
+from leadline.load.fio import run_slices
+from leadline.load.slices import Slice, SliceSetting
+from leadline.load.workload import Workload
+from leadline.power.cycle import PowerCycle
+from leadline.results.rows import cell_row, event_row, slice_row, verdict_facts, verdict_row
+from leadline.results.schema import Phase
+from leadline.running import VERDICTS, claim_of
+from leadline.verdict.verdict import Verdict
+
+if TYPE_CHECKING:
+    from leadline.station import Station
+
+# How long a slice is to begin with; the judge lengthens it for a drive that needs more.
+SLICE_S = {"ssd": 0.5, "hdd": 1.0}
+
+
+class OpenVisit:
+    """A drive under test: bound, leased, with the visit's firmware on it.
+
+    A context manager.  Attributes change when the drive is power-cycled: its node and its
+    kernel settings are new then, so that the ladder is climbed and settings are pinned anew.
+    """
+
+    drive: Drive
+
+    def __init__(self, station: "Station", visit: Visit) -> None:
+        self.station = station
+        self.visit = visit
+        self.spec = station.rig.drive(visit.cell.slot)
+        self.model = station.run.matrix.model(visit.cell.model)
+        self._names: list[Drive] = []
+        self._ladder: Ladder | None = None
+        self._pinned = False
+        self._cycle: PowerCycle | None = None
+        self._judges: list[SliceJudge] = []
+        self._excused: list[tuple[int, int, frozenset[str]]] = []
+        self._lease: Lease | None = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opening:
+            station = self.station
+            host, run = station.host, station.run
+            resource = self.spec.wwn or f"serial:{self.spec.serial}"
+            opening.enter_context(take(host, resource, holder_text(run.id)))
+            self.rebound(
+                bind(
+                    host,
+                    self.spec,
+                    firmware=self.visit.cell.firmware,
+                    or_firmware=[each.revision for each in self.model.firmware],
+                    controller=station.rig.controller_of(self.spec),
+                )
+            )
+            if self.drive.identity.firmware != self.visit.cell.firmware:
+                self._cycle = flash(self)
+            self._smart = smart.snapshot(host, self.drive.node)
+            sha256 = run.matrix.firmware(self.visit.cell.model, self.visit.cell.firmware).sha256
+            station.record.add(cell_row(self.visit.cell, self.drive, self._smart, sha256))
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def rebound(self, drive: Drive) -> None:
+        """The drive has a new node: what was known of the old one is void."""
+        self.drive = drive
+        self._names.append(drive)
+        self._ladder = None
+        self._pinned = False
+
+    # What the drive and the kernel say.
+
+    @property
+    def kernel_queue_depth(self) -> int:
+        """The device queue depth as the kernel had it when the drive was bound."""
+        return self.drive.queue_depth or 1
+
+    @property
+    def ladder(self) -> Ladder:
+        """The NCQ ladder, climbed once for each binding, before anything is written."""
+        if self._ladder is None:
+            history = self.station.watch.history()
+            self._ladder = climb(self.station.host, self.drive, history)
+        return self._ladder
+
+    def kernel_capacity_bytes(self) -> int:
+        """The drive's size as the kernel sees it; sysfs counts in 512 bytes whatever the sector."""
+        return int(self.station.host.read_file(f"/sys/block/{self.drive.name}/size")) * 512
+
+    def smart_changes(self) -> tuple[smart.Delta, ...]:
+        """How the drive's own counters have changed since the visit began."""
+        return smart.compare(self._smart, smart.snapshot(self.station.host, self.drive.node))
+
+    # Load.
+
+    def load(self, workload: Workload, item: pytest.Item) -> Load:
+        """A workload for one test, with the judge that settles the test's claims."""
+        name = claim_of(item)
+        live, cell = self.station.live, self.visit.cell.id
+
+        def keep_slice(side: str, measured: Slice) -> None:
+            live.slice(cell, name, side, measured)
+            self.station.record.add(slice_row(cell, name, side, measured))
+
+        def keep_verdict(claim: Claim, verdict: Verdict, explanation: str) -> None:
+            live.clear()
+            row = verdict_row(cell, name, claim, verdict, explanation)
+            self.station.record.add(
+                row, Phase(cell=cell, name="drive", seconds=verdict.drive_seconds)
+            )
+            item.stash.setdefault(VERDICTS, []).append(verdict_facts(verdict, explanation))
+
+        judge = SliceJudge(
+            cell=cell,
+            measure=self._measure,
+            keep_slice=keep_slice,
+            keep_verdict=keep_verdict,
+            slice_s=SLICE_S[self.model.class_],
+            budget_s=self.station.run.drive_time_s,
+            repeat=f'leadline hil --rig {self.station.rig.path} "{item.nodeid}"',
+        )
+        self._judges.append(judge)
+        full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
+        return Load(workload, judge, full_depth=full)
+
+    def _measure(self, workload: Workload, wanted: Sequence[SliceSetting]) -> Sequence[Slice]:
+        host, journal, ladder = self.station.host, self.station.journal, self.ladder
+        if not self._pinned:
+            with admit(host, self.spec, self.drive, "change a setting"):
+                settings.pin(host, journal, self.drive)
+            self._pinned = True
+        # Refuses, as the drive's fault, to write over a queue that error handling switched off.
+        queue_depth.set_depth(host, journal, self.drive, self.kernel_queue_depth, ladder)
+        depth_path = queue_depth.path(self.drive)
+        journal.borrow(depth_path)
+        try:
+            return run_slices(
+                host,
+                self.drive.node,
+                workload,
+                wanted,
+                depth_path=depth_path,
+                seeds=[secrets.randbits(31) for _ in wanted],
+            )
+        finally:
+            host.write_value(depth_path, str(self.kernel_queue_depth))
+
+    # Power.
+
+    def power_cycle(self) -> PowerCycle:
+        """The verified power cycle of this visit, carried out when it is first asked for."""
+        if self._cycle is None:
+            self._cycle = cycle(self)
+        return self._cycle
+
+    def excuse(self, first: int, last: int, kinds: frozenset[str]) -> None:
+        """Kernel events of these kinds between two marks of the watch are not the drive's fault."""
+        self._excused.append((first, last, kinds))
+
+    # The kernel log.
+
+    @contextmanager
+    def expects_events(self, *kinds: str) -> Iterator[None]:
+        """While this lasts, kernel events of these kinds are no fault of the drive."""
+        begin = self.station.watch.mark()
+        try:
+            yield
+        finally:
+            self.excuse(begin, self.station.watch.mark(), frozenset(kinds))
+
+    @contextmanager
+    def test(self, item: pytest.Item) -> Iterator[None]:
+        """A test's call: what the kernel says of the drive meanwhile fails it."""
+        begin = self.station.watch.mark()
+        judges = len(self._judges)
+        try:
+            yield
+        except Exception as error:
+            faults = self._faults(begin, item)
+            if faults:
+                raise DriveFault(_told(faults, self.drive)) from error
+            raise
+        finally:
+            self.station.live.clear()
+        faults = self._faults(begin, item)
+        if faults:
+            raise DriveFault(_told(faults, self.drive))
+        forgotten = [claim for judge in self._judges[judges:] for claim in judge.unasserted()]
+        if forgotten:
+            raise NeverAsserted(
+                "stated and never asserted, so nobody knows whether it holds: "
+                f"{'; '.join(map(str, forgotten))}; write `assert` in front of it"
+            )
+
+    def _faults(self, begin: int, item: pytest.Item) -> list[KernelEvent]:
+        """The events since `begin` that concern this drive and are not excused; all recorded."""
+        faults = []
+        for place, event in enumerate(self.station.watch.since(begin), begin):
+            if not event.is_error or not self._concerns(event):
+                continue
+            excused = any(
+                first <= place < last and event.kind in kinds
+                for first, last, kinds in self._excused
+            )
+            row = event_row(self.visit.cell.id, item.nodeid, event, excused=excused)
+            self.station.record.add(row)
+            if not excused:
+                faults.append(event)
+        return faults
+
+    def _concerns(self, event: KernelEvent) -> bool:
+        return any(
+            concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
+            for drive in self._names
+        )
+
+
+def _told(events: Sequence[KernelEvent], drive: Drive) -> str:
+    lines = [f"the kernel logged {len(events)} event(s) for {drive.node} while the test ran:"]
+    lines += [f"  {event.kind} (blame: {event.blame}): {event.text}" for event in events]
+    return "\n".join(lines)
