@@ -57,12 +57,12 @@ class Drive:
         identity = "model: D\nserial: S\nfirmware: '1'\ncapacity_bytes: 67108864\n"
         self._profile.write_text(identity + fields)
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self, *, cycle: int = 0) -> subprocess.Popen[str]:
         """Start the process, without waiting for it to be ready."""
         return subprocess.Popen(
             [
                 *(sys.executable, "-m", "leadline.virtual.medium", "--profile", self._profile),
-                *("--state", self.state, "--mount", self.mount_point),
+                *("--state", self.state, "--mount", self.mount_point, "--cycle", str(cycle)),
             ],
             env=os.environ | {"PYTHONPATH": str(SOURCE)},
             stdout=subprocess.PIPE,
@@ -70,9 +70,9 @@ class Drive:
             text=True,
         )
 
-    def power_on(self) -> None:
+    def power_on(self, *, cycle: int = 0) -> None:
         """Start it, and wait for `ready`."""
-        self._process = self.start()
+        self._process = self.start(cycle=cycle)
         assert self._process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
@@ -215,12 +215,13 @@ def test_requests_never_exceed_the_channels(make_drive: MakeDrive) -> None:
     drive.power_on()
     load(drive, 16, 1.0)
     assert drive.end(signal.SIGTERM) == 0
-    ends = sorted(r.end_ns for r in drive.log())
-    # Three at a time: the fourth answer from any one on is a service time later.
-    apart = [(ends[n + 3] - ends[n]) / 1e6 for n in range(len(ends) - 3)]
-    late_ms = 8  # one answer may be late for want of a processor, the next be in time
-    assert min(apart) > 20 - late_ms
-    assert sum(apart) / len(apart) == pytest.approx(20, rel=0.05)
+    log = drive.log()
+    begin_ns = min(r.start_ns for r in log)
+    took_ns = [end_ns - begin_ns for end_ns in sorted(r.end_ns for r in log)]
+    # Three at a time, 20 ms each: a busy machine makes answers late, and nothing early.
+    early = [n for n, took in enumerate(took_ns) if took < (n // 3 + 1) * 20_000_000]
+    assert len(log) > 100
+    assert early == []
 
 
 def test_a_power_cut_loses_exactly_what_was_not_flushed(make_drive: MakeDrive) -> None:
@@ -310,6 +311,16 @@ def test_the_end_of_the_drive(make_drive: MakeDrive) -> None:
     assert drive.read(last, 2 * BLOCK) == b"z" * BLOCK
     with pytest.raises(OSError):
         drive.write(last + SECTORS, b"z" * BLOCK, flush=False)
+
+
+def test_the_drive_is_as_its_power_cycles_have_made_it(make_drive: MakeDrive) -> None:
+    drive = make_drive(QUICK + "faults: {changes: [{after_cycle: 2, capacity_bytes: 1048576}]}\n")
+    sizes = []
+    for cycle in (1, 2):
+        drive.power_on(cycle=cycle)
+        sizes.append(drive.medium.stat().st_size)
+        drive.cut_power()
+    assert sizes == [67108864, 1048576]
 
 
 def test_requests_at_odd_offsets_are_read_by_whole_sectors(make_drive: MakeDrive) -> None:

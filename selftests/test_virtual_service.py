@@ -196,10 +196,14 @@ def test_a_request_that_touches_no_flash_takes_no_channel() -> None:
 
 
 def test_the_log_tells_the_rate_at_each_depth() -> None:
-    host = Host(drive(Faults(slow_depths=(DepthFault(at=11, factor=2),))))
-    offered = {depth: host.offer(depth, 3) for depth in (1, 11, 4, 8, 31)}
+    faults = Faults(slow_depths=(DepthFault(at=11, factor=2),))
+    truth = {depth: rate(drive(faults), depth) for depth in (1, 4, 8, 11, 31)}
+    host = Host(drive(faults))
+    for _ in range(20):  # short slices, so that their beginnings and ends weigh much
+        for depth in truth:
+            host.offer(depth, 0.45)
     rates = true_rates(host.log)
-    assert list(rates) == [1, 4, 8, 11, 31]
-    for depth, each in rates.items():
-        assert each.per_second == pytest.approx(offered[depth], rel=0.03)
-        assert each.mean_in_flight == pytest.approx(depth, rel=0.06)
+    assert set(rates) >= set(truth)
+    for depth, per_second in truth.items():
+        assert rates[depth].per_second == pytest.approx(per_second, rel=0.03)
+        assert rates[depth].mean_in_flight == pytest.approx(depth, rel=0.06)
