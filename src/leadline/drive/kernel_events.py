@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from leadline.drive.kernel_lines import Line, Time, read_line
+from leadline.drive.kernel_lines import LONGEST, Line, Time, read_line
 from leadline.drive.kernel_patterns import (
     EXCEPTIONS,
     FAILURES,
@@ -43,8 +43,8 @@ _FAILURE_PART = re.compile(
     r"(?:FAILED |UNKNOWN\(\w+\) )?Result: |Sense Key ?:|Add\. Sense:|CDB: |Descriptor sense data"
 )
 _COMMAND = re.compile(r"failed command: ([A-Z][A-Z /]*[A-Z])")
-_OUTCOME = re.compile(r"Emask 0x[0-9a-f]+ \(([^)]*)\)")
-_FLAGS = re.compile(r"(?:SError|error): \{[^}]*\}|irq_stat 0x[0-9a-f]+, [^;\n]+")
+_OUTCOME = re.compile(r"Emask 0x[0-9a-f]{1,8} \(([^)]{1,60})\)")
+_FLAGS = re.compile(r"(?:SError|error): \{[^}]{0,200}\}|irq_stat 0x[0-9a-f]+, [^;\n]+")
 
 _CONTINUATIONS = 6  # a mail program breaks a message into a few lines, not into a page
 _LINES_KEPT = 200  # of one event
@@ -201,7 +201,7 @@ class EventParser:
             self._pending = Line(body, read.time, read.stamped) if about_disks else None
             self._continued = 0
         elif self._pending and self._continued < _CONTINUATIONS:
-            joined = f"{self._pending.text} {body}"
+            joined = f"{self._pending.text} {body}"[:LONGEST]
             self._pending = self._pending._replace(text=joined)
             self._continued += 1
 
@@ -254,8 +254,11 @@ class EventParser:
             block = _Item(EXCEPTIONS, device, time, [], self._dark.get(port))
             self._items.append(block)
             self._blocks[port] = self._trouble[port] = self._recovering[port] = block
+            if port is not None:
+                self._alive.add(port)
         block.add(rest, time)
-        self._block, self._last_port = block, port
+        self._block = block
+        self._last_port = port or self._last_port
 
     def _has_ended(self, request: re.Match[str]) -> bool:
         """The block layer reports a request once, so a second report is about another one."""

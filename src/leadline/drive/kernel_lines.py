@@ -16,6 +16,7 @@ LONGEST = 2000  # characters of a line that are looked at; the kernel's own limi
 _QUOTED = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _CONSOLE = re.compile(r"<\d{1,3}>")
 _KMSG = re.compile(r"\d{1,4},\d{1,20},(\d{1,20}),[^;]{0,64};")
+_KMSG_NEWLINE = re.compile(r"\\x0a *")  # how it writes a message of two lines, as libata has them
 _FACILITY = re.compile(r"[a-z]{2,8}\d? *:[a-z]{2,8} *: (?=\[)")
 _CLOCK = re.compile(r"[ \t]*\[ *([^\]\[]{1,40})\](?:\[ *[TC]\d+\])?[ \t]?")
 _CUT_SHORT = re.compile(r"[ \t]*(?:k?ernel|rnel|nel|el|l): ")
@@ -45,7 +46,8 @@ def read_line(raw: str) -> Line:
     if text[:1] == "<":
         text = _without(_CONSOLE, text)
     if text[:1].isdigit() and (record := _KMSG.match(text)):
-        return Line(text[record.end() :], int(record[1]) / 1e6, True)
+        said = _KMSG_NEWLINE.sub(" ", text[record.end() :])
+        return Line(said, int(record[1]) / 1e6, True)
     text = _without(_FACILITY, text) if ": [" in text[:24] else text
     time: Time = None
     stamped = False

@@ -65,21 +65,21 @@ EXCEPTIONS = (
     _exception(
         "phy-changed",
         "link",
-        r"SError: \{[^}]*\b(?:PHYRdyChg|DevExch)\b|PHY RDY changed|connection status changed",
+        r"SError: \{[^}]{0,200}\b(?:PHYRdyChg|DevExch)\b|PHY RDY changed|connection status changed",
         "the link dropped or came back: cable, power, or link power management",
     ),
     _exception(
         "interface-error",
         "link",
-        r"Emask 0x[0-9a-f]*[13579bdf][0-9a-f]\b|\(ATA bus error\)|interface fatal error"
-        r"|SError: \{[^}]*\b(?:BadCRC|10B8B|UnrecovData|Dispar|Handshk|LinkSeq|TrStaTrns)\b"
-        r"|error: \{[^}]*\bICRC\b",
+        r"Emask 0x[0-9a-f]{0,8}[13579bdf][0-9a-f]\b|\(ATA bus error\)|interface fatal error"
+        r"|SError: \{[^}]{0,200}\b(?:BadCRC|10B8B|UnrecovData|Dispar|Handshk|LinkSeq|TrStaTrns)\b"
+        r"|error: \{[^}]{0,200}\bICRC\b",
         "bits were damaged on the way: cable or connector",
     ),
     _exception(
         "medium-error",
         "drive",
-        r"error: \{[^}]*\bUNC\b|\(media error\)",
+        r"error: \{[^}]{0,200}\bUNC\b|\(media error\)",
         "the drive cannot read a sector",
     ),
     _exception(
@@ -91,7 +91,7 @@ EXCEPTIONS = (
     _exception(
         "queued-command-timeout",
         "drive",
-        r"(?=.*FPDMA QUEUED)(?=.*(?:\(timeout\)|\(NCQ timeout\)))",
+        r"\A(?=.*FPDMA QUEUED)(?=.*\(timeout\))",
         "queued commands were never completed",
         inherits=True,
     ),
@@ -105,7 +105,7 @@ EXCEPTIONS = (
     _exception(
         "controller-error",
         "controller",
-        r"\((?:host bus|internal) error\)|Emask 0x[0-9a-f]*[2367abef][0-9a-f]\b",
+        r"\((?:host bus|internal) error\)|Emask 0x[0-9a-f]{0,8}[2367abef][0-9a-f]\b",
         "the controller failed while it moved the data",
     ),
     _exception(
@@ -360,8 +360,9 @@ MESSAGES = (
         "quirk",
         "notice",
         "drive",
-        r"disabling queued TRIM support|applying bridge limits|Model '.*', rev '.*', applying quirk"
-        r"|LPM support broken|HPA support seems broken|HPA detected|supports DRM functions",
+        r"disabling queued TRIM support|applying bridge limits|LPM support broken|HPA detected"
+        r"|HPA support seems broken|supports DRM functions"
+        r"|Model '.{0,60}', rev '.{0,20}', applying quirk",
         "the kernel knows of a limit of this drive and minds it",
     ),
     _row(
