@@ -18,6 +18,7 @@ from leadline.results.schema import OutcomeRow
 from leadline.running import RUN, VERDICTS, claim_of, visit_of
 
 PREFIX = "leadline."
+_SAID = pytest.StashKey[dict[str, str]]()
 # Exceptions whose message says everything: their traceback would only hide it.
 _PLAIN = {Ended.ERROR, Ended.USAGE}
 _LETTERS = {
@@ -49,8 +50,14 @@ def pytest_runtest_makereport(
         elif not drives_fault and report.when == "call":
             report.when = "setup"
         if ended in _PLAIN and call.excinfo is not None and not item.config.option.fulltrace:
-            report.longrepr = f"{call.excinfo.typename}: {call.excinfo.value}"
+            report.longrepr = _said_once(item, f"{call.excinfo.typename}: {call.excinfo.value}")
     return report
+
+
+def _said_once(item: pytest.Item, message: str) -> str:
+    """The message, or who had it first: a rig that is lost has one thing to say, not thirty."""
+    first = item.config.stash.setdefault(_SAID, {}).setdefault(message, item.name)
+    return message if first == item.name else f"the same as for {first}"
 
 
 def _ended(report: pytest.TestReport, call: pytest.CallInfo[None]) -> Ended:
@@ -69,7 +76,8 @@ def _properties(
         "outcome": ended.value,
         "message": message,
     }
-    for n, verdict in enumerate(item.stash.get(VERDICTS, [])):
+    verdicts: list[dict[str, Any]] = item.stash.setdefault(VERDICTS, [])
+    for n, verdict in enumerate(verdicts):
         suffix = "" if n == 0 else f".{n + 1}"
         found.update({f"{key}{suffix}": value for key, value in verdict.items()})
     return [(f"{PREFIX}{key}", value) for key, value in found.items()]

@@ -121,6 +121,10 @@ def visit_of(item: pytest.Item) -> "Visit | None":
 
 
 def claim_of(item: pytest.Item) -> str:
-    """The name of the claim that a test settles: its mark's, or else the test's own."""
+    """The name of the claim that a test settles: its mark's, or its own without ``test_``."""
     mark = item.get_closest_marker("claim")
-    return str(mark.args[0]) if mark else str(getattr(item, "originalname", item.name))
+    return (
+        str(mark.args[0])
+        if mark
+        else str(getattr(item, "originalname", item.name)).removeprefix("test_")
+    )

@@ -23,6 +23,7 @@ from leadline.inventory.plan import plan
 from leadline.inventory.rig import Rig, load_rig
 from leadline.mend import mend
 from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, USAGE_CODE, Ended, exit_code
+from leadline.preflight import refuse_absent
 from leadline.results.record import Record
 from leadline.results.schema import Phase
 from leadline.running import new_run_id
@@ -83,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             for rig in rigs:
                 if rig.virtual is not None:
                     _start_virtual(rig, stack, record)
+            refuse_absent([rig for rig in rigs if rig.virtual is None], len(rigs))
             child = _pytest_arguments(arguments, paths, matrix.path, run_id)
             code = _run_child(child, signals, stdout=sys.stderr if arguments.json else None)
             if code != 0:
@@ -113,7 +115,9 @@ def _start_virtual(rig: Rig, stack: ExitStack, record: Record) -> None:
 def _pytest_arguments(
     arguments: argparse.Namespace, rigs: Sequence[Path], matrix: Path, run_id: str
 ) -> list[str]:
+    # Our table says what pytest's short summary would; a later -r in the rest brings it back.
     words = [sys.executable, "-m", "pytest", "-p", "leadline.plugin", "--import-mode=importlib"]
+    words.append("-rN")
     for path in rigs:
         words += ["--rig", str(path)]
     words += ["--matrix", str(matrix), "--results", str(arguments.results), "--run-id", run_id]

@@ -7,12 +7,6 @@ from typing import Any
 
 from leadline.outcomes import Ended
 
-_STYLES = {
-    Ended.PASS: "green",
-    Ended.EXCUSED: "yellow",
-    Ended.INCONCLUSIVE: "yellow",
-    Ended.SKIPPED: "dim",
-}
 _WORDS = {
     Ended.PASS: "PASS",
     Ended.FAIL: "FAIL",
@@ -59,18 +53,18 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("cell", "claim", "verdict", "estimate [interval]"):
+    for name in ("cell, claim", "verdict", "estimate [interval]"):
         table.add_column(name, overflow="fold")
     table.add_column("drive s", justify="right")
     last = ""
     for row in rows:
+        if row.cell != last:
+            table.add_row(row.cell)
         spent = "" if row.drive_seconds is None else f"{row.drive_seconds:.1f}"
-        cell = "" if row.cell == last else row.cell
-        style = _STYLES.get(row.outcome, "red")
-        table.add_row(cell, row.claim, f"[{style}]{_WORDS[row.outcome]}[/]", row.estimate, spent)
+        table.add_row(f"  {row.claim}", _WORDS[row.outcome], row.estimate, spent)
         last = row.cell
     text = io.StringIO()
-    console = Console(file=text, width=max(width, 100), highlight=False, no_color=True)
+    console = Console(file=text, width=max(width, 80), highlight=False, markup=False)
     console.print(table)
     console.print(_count(rows, seconds))
     return text.getvalue()

@@ -1,0 +1,37 @@
+"""A look at the rigs before a run, so that a bench that is not there is said once and at once."""
+
+from collections.abc import Sequence
+
+from leadline.drive.bind import choose, scan
+from leadline.errors import Misuse, RigTrouble
+from leadline.host.connection import open_host
+from leadline.inventory.rig import Rig
+
+
+def refuse_absent(rigs: Sequence[Rig], total: int) -> None:
+    """Raise RigTrouble if not one of all `total` rigs of a run has a drive to test.
+
+    A rig that answers and has one of its drives is good enough, for tests of the others will
+    say what is wrong with those; and one good rig is, for the others' tests will.
+    """
+    absent = [trouble for rig in rigs if (trouble := _absent(rig))]
+    if absent and len(absent) == total:
+        raise RigTrouble("\n".join(absent))
+
+
+def _absent(rig: Rig) -> str:
+    """Why nothing can be tested on a rig; empty if something can."""
+    try:
+        with open_host(rig.host) as host:
+            seen = scan(host)
+            said = []
+            for spec in rig.drives:
+                try:
+                    choose(host.name, spec, seen)
+                except (RigTrouble, Misuse) as trouble:
+                    said.append(str(trouble))
+                else:
+                    return ""
+            return f"rig {rig.name}: none of its drives can be tested:\n" + "\n".join(said)
+    except RigTrouble as trouble:
+        return f"rig {rig.name}: {trouble}"
