@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from leadline.errors import RigTrouble
 from leadline.virtual import mount
-from leadline.virtual.request_log import Request, rate_between, read_request_log, true_rates
+from leadline.virtual.request_log import Request, read_request_log, true_rates
 from leadline.virtual.store import unwritten_pattern
 
 DEADLINE_S = 30
@@ -180,17 +179,6 @@ def test_the_rate_rises_to_the_channel_count_and_32_requests_are_in_flight(
     assert rates[32] == pytest.approx(400, rel=0.05)
 
 
-def test_32_requests_are_worked_on_at_once_when_there_are_channels(make_drive: MakeDrive) -> None:
-    drive = make_drive("channels: 64\nread_ms: 40\nwrite_ms: 40\n")
-    drive.power_on()
-    load(drive, 32, 1.0)
-    assert drive.end(signal.SIGTERM) == 0
-    log = drive.log()
-    middle = rate_between(log, log[0].start_ns + 300_000_000, log[0].start_ns + 900_000_000)
-    assert middle.max_in_flight == 32
-    assert middle.per_second == pytest.approx(32 / 0.040, rel=0.1)
-
-
 @pytest.mark.parametrize("rw", ["randread", "randwrite"])
 def test_asynchronous_requests_are_in_flight_together(make_drive: MakeDrive, rw: str) -> None:
     fio = shutil.which("fio")
@@ -246,15 +234,6 @@ def test_a_drive_switched_off_in_order_loses_nothing_and_leaves_no_mount(
     assert not os.path.ismount(drive.mount_point)
     drive.power_on()
     assert drive.read(8) == b"b" * BLOCK
-
-
-def test_a_drive_that_ignores_flush_loses_acknowledged_writes(make_drive: MakeDrive) -> None:
-    drive = make_drive(QUICK + "faults: {ignore_flush: true}\n")
-    drive.power_on()
-    drive.write(0, b"a" * BLOCK, flush=True)
-    drive.cut_power()
-    drive.power_on()
-    assert drive.read(0) == unwritten_pattern(0, SECTORS)
 
 
 def test_data_is_right_under_32_threads(make_drive: MakeDrive) -> None:
@@ -414,24 +393,3 @@ def test_the_log_is_written_while_the_drive_runs(make_drive: MakeDrive) -> None:
     while len(drive.log()) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     assert [(r.op, r.lba, r.sectors, r.in_flight) for r in drive.log()] == 2 * [("read", 24, 8, 1)]
-
-
-def test_without_fuse_the_message_names_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(RigTrouble, match="modprobe fuse"):
-        mount.load_fuse(tmp_path / "fuse")
-
-
-def test_a_mount_of_something_else_is_left_alone() -> None:
-    with pytest.raises(RigTrouble, match="proc file system is mounted there"):
-        mount.prepare(Path("/proc"))
-    assert Path("/proc/self").exists()
-
-
-def test_profile_faults_reach_the_drive(make_drive: MakeDrive) -> None:
-    drive = make_drive("channels: 8\nread_ms: 10\nwrite_ms: 1\nfaults: {serialise: true}\n")
-    drive.power_on()
-    load(drive, 8, 1.0)
-    assert drive.end(signal.SIGTERM) == 0
-    ends = sorted(r.end_ns for r in drive.log())
-    mean_ms = sum(b - a for a, b in pairwise(ends)) / (len(ends) - 1) / 1e6
-    assert mean_ms == pytest.approx(10, rel=0.1)
