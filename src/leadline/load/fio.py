@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from leadline.errors import RigTrouble
 from leadline.host.programs import require
 from leadline.host.trouble import DeadlinePassed, ProgramFailed, last_lines, printable
-from leadline.load.jobs import follower_pipes, job_name, job_text
+from leadline.load.jobs import job_name, job_text, pipe_names
 from leadline.load.measure import measure
-from leadline.load.output import Batch, read_batch
+from leadline.load.output import Batch, JobResult, read_batch
 from leadline.load.slices import Slice, SliceSetting, void_names
 from leadline.load.workload import Workload
 
@@ -63,13 +63,13 @@ def run_slices(
     )
     if deadline is None:
         deadline = STARTUP_S + STRETCH * sum(setting.seconds for setting in settings)
-    argv = ["sh", "-c", _script(), "leadline-slices", str(len(settings))]
-    argv += [" ".join(follower_pipes(settings)), "--eta=never"]
+    argv = ["sh", "-c", _script(), "leadline-slices", " ".join(pipe_names(settings))]
+    argv.append("--eta=never")
     if not workload.writes:
         argv.append("--readonly")
     where = f"{host.name}: {node}"
     batch = read_batch(_run(host, argv, job_file, deadline=deadline, where=where))
-    _check_batch(batch, where)
+    check_batch(batch, where)
     slices = slices_of(batch, settings, seeds)
     for each in slices:
         if on_slice is not None:
@@ -98,17 +98,19 @@ def _run(host: "Host", argv: Sequence[str], job_file: str, *, deadline: float, w
 
 def slices_of(batch: Batch, settings: Sequence[SliceSetting], seeds: Sequence[int]) -> list[Slice]:
     """The slices of a batch, in order, each with the reasons why it may not count."""
-    slices: list[Slice] = []
-    origin = drained = 0.0
+    slices = []
+    origin = drained = None
     for index, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
         names = [job_name(index, job) for job in range(setting.jobs)]
         jobs = [batch.jobs[name] for name in names if name in batch.jobs]
         requests = [each for name in names for each in batch.requests.get(name, [])]
         ran_s = max((job.ran_s for job in jobs), default=0.0)
         measured = measure(requests, seconds=setting.seconds, ran_s=ran_s)
-        if not slices:
-            origin = measured.first
-        failed = next((job.error for job in jobs if job.error), 0)
+        gap_s = None
+        if requests:
+            origin = measured.first if origin is None else origin
+            gap_s = None if drained is None else measured.first - drained
+            drained = measured.last
         bare = Slice(
             setting=setting,
             job=names[0],
@@ -120,18 +122,17 @@ def slices_of(batch: Batch, settings: Sequence[SliceSetting], seeds: Sequence[in
             p99_latency_s=measured.p99_latency_s,
             little_ratio=measured.in_flight / setting.offered_depth,
             in_flight_by_law=measured.rate * measured.mean_latency_s,
-            started=measured.first - origin,
+            started=measured.first - (origin or measured.first),
             began=measured.first,
             drain_s=measured.drain_s,
-            gap_s=measured.first - drained if slices else None,
+            gap_s=gap_s,
             device_depth=_depth_read(batch.depths.get(names[0], ""), setting),
             cpu=max((job.cpu for job in jobs), default=0.0),
             fio_version=batch.version,
-            error=_error_text(failed),
+            error=_error_text(jobs),
         )
         counted = sum(job.counted for job in jobs)
         slices.append(replace(bare, voids=void_names(bare, logged=len(requests), counted=counted)))
-        drained = measured.last
     return slices
 
 
@@ -139,7 +140,7 @@ def _script() -> str:
     return files("leadline.load").joinpath("batch.sh").read_text("ascii")
 
 
-def _check_batch(batch: Batch, where: str) -> None:
+def check_batch(batch: Batch, where: str) -> None:
     """RigTrouble when the batch as a whole did not run; a slice's own errors are its own.
 
     fio's `"error": 0` can come with exit code 1 (a device that it may not open), and a job
@@ -169,7 +170,8 @@ def _depth_read(text: str, setting: SliceSetting) -> int | None:
     return int(text)
 
 
-def _error_text(code: int) -> str:
+def _error_text(jobs: Sequence[JobResult]) -> str:
+    code = next((job.error for job in jobs if job.error), 0)
     if code == 0:
         return ""
     return "requests failed" if code < 0 else strerror(code)

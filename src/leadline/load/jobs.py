@@ -52,13 +52,23 @@ def job_text(
     return "\n".join(lines) + "\n"
 
 
-def follower_pipes(settings: Sequence[SliceSetting]) -> list[str]:
-    """The named pipes on which the jobs after a slice's first wait."""
-    return [
-        f"go.{index}.{job}"
-        for index, setting in enumerate(settings)
-        for job in range(1, setting.jobs)
-    ]
+def pipe_names(settings: Sequence[SliceSetting]) -> list[str]:
+    """The named pipes on which the jobs of a batch wait for one another."""
+    names = ["asleep"]
+    for index, setting in enumerate(settings):
+        if index + 1 < len(settings):
+            names += [_done_pipe(index, job) for job in range(setting.jobs)]
+        names += [_go_pipe(index, job) for job in range(1, setting.jobs)]
+    return names
+
+
+def _done_pipe(index: int, job: int) -> str:
+    """Where fio puts the output of exec_postrun."""
+    return job_name(index, job) + ".postrun.txt"
+
+
+def _go_pipe(index: int, job: int) -> str:
+    return f"go.{index}.{job}"
 
 
 def _common(node: str, workload: Workload) -> Iterator[str]:
@@ -97,19 +107,25 @@ def _slice_options(
 def _turns(
     settings: Sequence[SliceSetting], index: int, job: int, depth_path: str | None
 ) -> Iterator[str]:
-    """Who waits for whom; batch.sh has the other half."""
+    """Who waits for whom, in the words of the script in batch.sh."""
     setting = settings[index]
-    if job == 0:
-        others = sum(each.jobs for each in settings) - 1
-        awaited = settings[index - 1].jobs if index else others
-        words = f"lead {index} {awaited} {setting.jobs - 1}"
-        if setting.device_depth is not None:
-            words += f" {depth_path} {setting.device_depth}"
+    if (index, job) == (0, 0):
+        words = ["gather", str(sum(each.jobs for each in settings) - 1)]
     else:
-        words = f"follow {index} {job}"
-    yield f"exec_prerun=sh turn.sh {words}"
+        words = ["tell", "asleep"]
+    if job > 0:
+        words += ["await", _go_pipe(index, job)]
+    else:
+        if index > 0:
+            for before in range(settings[index - 1].jobs):
+                words += ["await", _done_pipe(index - 1, before)]
+        if setting.device_depth is not None:
+            words += ["depth", str(depth_path), str(setting.device_depth)]
+        for follower in range(1, setting.jobs):
+            words += ["tell", _go_pipe(index, follower)]
+    yield "exec_prerun=sh turn.sh " + " ".join(words)
     if index + 1 < len(settings):
-        yield f"exec_postrun=sh turn.sh pass {index + 1}"
+        yield "exec_postrun=echo done"
 
 
 def _check_path(what: str, path: str) -> None:

@@ -117,13 +117,15 @@ def void_names(slice_: Slice, *, logged: int, counted: int) -> tuple[str, ...]:
     """Why this slice counts for nothing; empty when it counts.
 
     `logged` is how many requests the per-request log holds, `counted` how many fio itself
-    counted.
+    counted.  fio ends a slice at the first request that fails, so that everything else
+    about it would only follow from that.
     """
+    if slice_.error:
+        return (IO_ERRORS,)
     setting = slice_.setting
     enough = ROUNDS * setting.offered_depth
     asked = setting.device_depth
     checks = {
-        IO_ERRORS: bool(slice_.error),
         LOG_INCOMPLETE: logged != counted,
         DEVICE_DEPTH: asked is not None and slice_.device_depth != asked,
         TOO_SHORT: slice_.rate * setting.seconds < enough,

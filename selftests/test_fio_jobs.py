@@ -1,0 +1,149 @@
+"""The job file of a batch, and the turns that its jobs take."""
+
+import configparser
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from leadline.errors import Misuse
+from leadline.load.jobs import job_text, pipe_names
+from leadline.load.slices import SliceSetting
+from leadline.load.workload import Workload, random_read
+
+DEPTH_PATH = "/sys/block/sda/device/queue_depth"
+PAIR = (SliceSetting(1, 5), SliceSetting(8, 16))
+
+
+def parsed(
+    settings: Sequence[SliceSetting] = PAIR,
+    workload: Workload | None = None,
+    *,
+    node: str = "/dev/sda",
+    fio_version: tuple[int, ...] = (3, 33),
+) -> configparser.ConfigParser:
+    text = job_text(
+        node,
+        workload or random_read(),
+        settings,
+        depth_path=DEPTH_PATH,
+        seeds=range(100, 100 + len(settings)),
+        fio_version=fio_version,
+    )
+    parser = configparser.ConfigParser(delimiters="=", interpolation=None, default_section="global")
+    parser.read_string(text)
+    return parser
+
+
+def test_each_slice_is_a_job_of_its_own_with_its_depth_time_and_seed() -> None:
+    jobs = parsed()
+    assert jobs.sections() == ["s00.0", "s01.0"]
+    first, second = jobs["s00.0"], jobs["s01.0"]
+    assert (first["iodepth"], first["runtime"], first["randseed"]) == ("5", "500ms", "100")
+    assert (second["iodepth"], second["runtime"], second["randseed"]) == ("16", "500ms", "101")
+    assert second["write_lat_log"] == "s01.0"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("filename", "/dev/sda"),
+        ("rw", "randread"),
+        ("bs", "4096"),
+        ("direct", "1"),
+        ("ioengine", "libaio"),
+        ("thread", "1"),
+        ("time_based", "1"),
+        ("norandommap", "1"),
+        ("randrepeat", "0"),
+        ("allow_mounted_write", "0"),
+        ("allow_file_create", "0"),
+        ("log_avg_msec", "0"),
+        ("per_job_logs", "1"),
+        ("log_unix_epoch", "1"),
+    ],
+)
+def test_what_every_slice_rests_on(option: str, value: str) -> None:
+    assert parsed()["s00.0"][option] == value
+
+
+def test_completions_of_a_ramp_are_not_counted_so_there_is_none() -> None:
+    assert "ramp_time" not in parsed()["s00.0"]
+
+
+def test_reads_do_not_refill_buffers_and_writes_do() -> None:
+    assert "refill_buffers" not in parsed()["s00.0"]
+    assert parsed(workload=Workload("w", rw="randwrite"))["s00.0"]["refill_buffers"] == "1"
+
+
+def test_mix_and_span() -> None:
+    mix = Workload("mix", rw="randrw", read_percent=70, span=(1 << 20, 1 << 24))
+    job = parsed(workload=mix)["s00.0"]
+    assert (job["rwmixread"], job["offset"], job["size"]) == ("70", "1048576", "16777216")
+    assert "size" not in parsed()["s00.0"]
+
+
+def test_colons_of_a_by_path_name_do_not_split_it() -> None:
+    node = "/dev/disk/by-path/pci-0000:00:1f.2-ata-1"
+    assert parsed(node=node)["s00.0"]["filename"] == node.replace(":", r"\:")
+
+
+def test_the_log_has_room_so_that_fio_need_not_drain_the_queue_to_make_more() -> None:
+    assert parsed()["s00.0"]["log_entries"] == "250000"
+    assert parsed([SliceSetting(1, 5, seconds=60)])["s00.0"]["log_entries"] == str(1 << 20)
+    assert "log_entries" not in parsed(fio_version=(3, 28))["s00.0"]
+
+
+def test_the_first_slice_gathers_the_others_and_each_awaits_the_one_before() -> None:
+    jobs = parsed([*PAIR, SliceSetting(None, 1)])
+    assert jobs["s00.0"]["exec_prerun"] == f"sh turn.sh gather 2 depth {DEPTH_PATH} 1"
+    assert jobs["s01.0"]["exec_prerun"] == (
+        f"sh turn.sh tell asleep await s00.0.postrun.txt depth {DEPTH_PATH} 8"
+    )
+    assert jobs["s02.0"]["exec_prerun"] == "sh turn.sh tell asleep await s01.0.postrun.txt"
+    assert jobs["s00.0"]["exec_postrun"] == "echo done"
+    assert "exec_postrun" not in jobs["s02.0"]
+
+
+@pytest.mark.parametrize("counts", [(1,), (3,), (1, 1), (2, 3, 1), (1, 4, 2)])
+def test_every_pipe_is_told_once_and_awaited_once(counts: tuple[int, ...]) -> None:
+    settings = [SliceSetting(8, 12, jobs=jobs) for jobs in counts]
+    jobs = parsed(settings)
+    told: list[str] = []
+    awaited: list[str] = []
+    gathered = 0
+    for name in jobs.sections():
+        words = jobs[name]["exec_prerun"]
+        told += re.findall(r"tell (\S+)", words)
+        awaited += re.findall(r"await (\S+)", words)
+        gathered += sum(int(count) for count in re.findall(r"gather (\d+)", words))
+        if "exec_postrun" in jobs[name]:
+            told.append(f"{name}.postrun.txt")
+    assert gathered == told.count("asleep") == sum(counts) - 1
+    told = [pipe for pipe in told if pipe != "asleep"]
+    assert sorted(told) == sorted(awaited)
+    assert sorted({*told, "asleep"}) == sorted(pipe_names(settings))
+
+
+def test_jobs_of_one_slice_share_the_offered_depth() -> None:
+    jobs = parsed([SliceSetting(8, 16, jobs=2)])
+    assert [jobs[name]["iodepth"] for name in jobs.sections()] == ["8", "8"]
+
+
+@pytest.mark.parametrize(
+    "node", ["/dev/sda; reboot", "/dev/$(id)", "sda", "/dev/sd a", "/dev/sda\nrw=write", ""]
+)
+def test_a_path_that_a_shell_would_read_otherwise_is_refused(node: str) -> None:
+    with pytest.raises(Misuse, match="device"):
+        parsed(node=node)
+    with pytest.raises(Misuse, match="queue depth attribute"):
+        job_text("/dev/sda", random_read(), PAIR, depth_path=node, seeds=(1, 2))
+
+
+def test_a_batch_that_cannot_be_is_refused() -> None:
+    with pytest.raises(Misuse, match="at least one slice"):
+        job_text("/dev/sda", random_read(), [], depth_path=None, seeds=[])
+    with pytest.raises(Misuse, match="1 seeds for 2 slices"):
+        job_text("/dev/sda", random_read(), PAIR, depth_path=DEPTH_PATH, seeds=[1])
+    with pytest.raises(Misuse, match="no depth_path"):
+        job_text("/dev/sda", random_read(), PAIR, depth_path=None, seeds=[1, 2])
