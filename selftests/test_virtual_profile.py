@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import Misuse
-from leadline.virtual.profile import load_profile
+from leadline.virtual.profile import Faults, Profile, load_profile
 
 PROFILES = Path(__file__).parent.parent / "rigs" / "profiles"
 GOOD = {
@@ -109,3 +109,10 @@ def test_a_change_that_makes_no_drive_is_refused_when_read(tmp_path: Path) -> No
     fields["faults"] = "{changes: [{after_cycle: 1, firmware: '12345'}]}"
     with pytest.raises(Misuse, match="at most 4 characters"):
         load_profile(written(tmp_path, fields))
+
+
+def test_the_example_explains_every_field() -> None:
+    example = load_profile(PROFILES / "example.yaml")
+    unset = {"vendor", "product"}  # an ATA drive has neither
+    assert set(Profile.model_fields) - example.model_fields_set == unset
+    assert set(Faults.model_fields) == example.faults.model_fields_set
