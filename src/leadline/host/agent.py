@@ -117,7 +117,7 @@ class Agent:
         fds: tuple[int, ...] = ()
         if request["handle"] is not None:
             fds = (self._descriptor(request["handle"]),)
-            argv = [word.replace("{device}", f"/dev/fd/{fds[0]}") for word in argv]
+            argv = [word.replace("{device}", f"/proc/self/fd/{fds[0]}") for word in argv]
         given = unpack(request["input"])
         try:
             return self._attend(program, argv, fds, given, request)
