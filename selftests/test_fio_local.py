@@ -132,12 +132,13 @@ def test_a_depth_that_cannot_be_set_is_the_rigs_trouble(
 def test_a_device_that_is_not_there_is_the_rigs_trouble_and_is_not_made(
     host: Host, tmp_path: Path
 ) -> None:
+    """Given a size, fio would make a file of that name: in /dev, instead of a lost drive."""
     node = tmp_path / "sdz"
     with pytest.raises(RigTrouble, match="fio ran no slice"):
         run_slices(
             host,
             str(node),
-            random_read(),
+            Workload("w", rw="randwrite", span=(0, FILE_BYTES)),
             [SliceSetting(None, 4, SHORT_S)] * 2,
             depth_path=None,
             seeds=(1, 2),
@@ -174,9 +175,11 @@ def drive_model(directory: Path) -> Iterator[Path]:
     argv += ["--state", str(directory), "--mount", str(directory / "mnt")]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline().strip() == "ready"
-        yield directory / "mnt" / "medium"
-        process.terminate()
+        try:
+            assert process.stdout.readline().strip() == "ready"
+            yield directory / "mnt" / "medium"
+        finally:
+            process.terminate()
 
 
 def test_a_read_that_fails_voids_its_slice_and_the_next_takes_its_turn(
