@@ -65,7 +65,15 @@ def test_text_that_looks_like_a_number_stays_text(tmp_path: Path) -> None:
         ({"faults": "{read_error_rate: 1.5}"}, 8, "0 to 1"),
         ({"faults": "{slow_depths: [{factor: 2}]}"}, 8, "one of the two"),
         ({"faults": "{slow_depths: [{at: 2, beyond: 3, factor: 2}]}"}, 8, "one of the two"),
-        ({"faults": "{stalls: [{after_s: 0, seconds: 3, every_s: 2}]}"}, 8, "every_s above"),
+        ({"faults": "{stalls: [{after_s: 0, seconds: 3, every_s: 2}]}"}, 8, "a longer every_s"),
+        (
+            {
+                "faults": "{stalls: [{after_s: 0, seconds: 6, every_s: 10},"
+                " {after_s: 5, seconds: 6, every_s: 10}]}"
+            },
+            8,
+            "a longer every_s",
+        ),
         ({"faults": "{changes: [{after_cycle: 0, serial: X}]}"}, 8, "from 1"),
     ],
 )

@@ -186,6 +186,7 @@ def test_a_single_stall_is_single() -> None:
         drive(Faults(stalls=(Stall(after_s=1, seconds=2),)), jitter=0), cycle=0, power_on_ns=0
     )
     due = [service.admit("read", 0, 8, at * SECOND).due_ns for at in (0, 2, 4, 1000)]
+    assert service.admit("flush", 0, 0, 2 * SECOND).due_ns == 3 * SECOND + 2 * MS
     assert due == [10 * MS, 3 * SECOND + 10 * MS, 4 * SECOND + 10 * MS, 1000 * SECOND + 10 * MS]
 
 

@@ -75,12 +75,6 @@ class Stall(Entry):
         description="seconds from one stall's beginning to the next one's",
     )
 
-    @model_validator(mode="after")
-    def _leaves_time_between(self) -> Self:
-        if self.every_s is not None and self.every_s <= self.seconds:
-            raise Unfit("stalls without a pause between them", "every_s above seconds")
-        return self
-
 
 class LongTail(Entry):
     """Now and then a request takes far longer than it should."""
@@ -135,6 +129,12 @@ class Faults(Entry):
     changes: tuple[Change, ...] = Field(
         default=(), description="a list of {after_cycle, and the fields that change}"
     )
+
+    @model_validator(mode="after")
+    def _stalls_leave_time_between(self) -> Self:
+        if sum(stall.seconds / stall.every_s for stall in self.stalls if stall.every_s) >= 1:
+            raise Unfit("stalls without a pause between them", "a longer every_s")
+        return self
 
 
 class Profile(Entry):

@@ -76,7 +76,8 @@ class _RecentPeak:
 def through_stalls(start_ns: int, work_ns: int, stalls: Iterable[Stall], power_on_ns: int) -> int:
     """The moment at which `work_ns` of work begun at `start_ns` is done.
 
-    Work stands still during a stall and goes on after it.
+    Work stands still during a stall and goes on after it.  Ends, for a profile's stalls leave
+    time between them.
     """
     now, left = start_ns, work_ns
     while True:
@@ -121,15 +122,14 @@ class Service:
     ) -> Admission:
         """Take a request in; `complete` must be called when it has been answered.
 
-        One that does not touch the flash (a read of sectors that hold nothing) needs no channel.
+        No channel is taken by a flush, which is no queued command, and by what does not touch
+        the flash: a read of sectors that hold nothing.
         """
         with self._lock:
             self._in_flight += 1
-            if op == "flush":  # not a queued command: it takes its time beside the channels
-                due_ns = max(now_ns, self._ready_ns) + round(self._profile.flush_ms * 1e6)
-                return Admission(now_ns, due_ns, self._in_flight, 0)
-            if not touches_flash:
-                due_ns = max(now_ns, self._ready_ns) + round(self._profile.overhead_ms * 1e6)
+            if op == "flush" or not touches_flash:
+                beside_ms = self._profile.flush_ms if op == "flush" else self._profile.overhead_ms
+                due_ns = self._done(max(now_ns, self._ready_ns), round(beside_ms * 1e6))
                 return Admission(now_ns, due_ns, self._in_flight, 0)
             depth = self._peak.after(now_ns, self._in_flight)
             fate = self._fate(op, lba, sectors)
@@ -147,13 +147,15 @@ class Service:
         service_ms = profile.read_ms if op == "read" else profile.write_ms
         work_ns = round(service_ms * factor * 1e6)
         arrived_ns = max(now_ns, self._ready_ns) + round(profile.overhead_ms * 1e6)
-        start_ns = self._channels.next_start(arrived_ns)
-        if profile.faults.stalls:
-            end_ns = through_stalls(start_ns, work_ns, profile.faults.stalls, self._power_on_ns)
-        else:
-            end_ns = start_ns + work_ns
+        end_ns = self._done(self._channels.next_start(arrived_ns), work_ns)
         self._channels.occupy_until(end_ns)
         return end_ns
+
+    def _done(self, start_ns: int, work_ns: int) -> int:
+        stalls = self._profile.faults.stalls
+        if not stalls:
+            return start_ns + work_ns
+        return through_stalls(start_ns, work_ns, stalls, self._power_on_ns)
 
     def _factor_now(self, depth: int, now_ns: int) -> float:
         """By how much the service time is stretched at this depth, and this long after power-on."""
