@@ -158,11 +158,12 @@ def test_a_drive_is_asked_through_sg3_utils(
     assert found.model == "LEADLINE VSCSI"
 
 
+@pytest.mark.parametrize("exit_code", [5, 83])  # refused by the drive; not in its list of pages
 def test_a_page_that_the_drive_lacks_is_unknown_and_another_failure_is_trouble(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exit_code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    _sg3_utils(tmp_path, 5)
+    _sg3_utils(tmp_path, exit_code)
     with open_host(HostSpec(reach="local")) as host:
         assert inquiry.read(host, "/dev/sdb").class_ == "unknown"
         _sg3_utils(tmp_path, 15)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, BinaryIO
 from leadline.drive.identify import UnusableIdentify, decode
 from leadline.drive.identify_source import read_source
 from leadline.drive.text import plain
-from leadline.errors import DriveFault, Misuse
+from leadline.errors import DriveFault, Misuse, RigTrouble
 
 if TYPE_CHECKING:
     from leadline.drive.inquiry import Inquiry
     from leadline.host.connection import Host
 
 _LARGEST_DUMP = 64 * 1024  # bytes; hex bytes with white space are 1.5 KiB
-_ILLEGAL_REQUEST = 0x5  # the sense key of a drive that takes no ATA commands, SPC-4 4.5.6
 
 _EXAMPLES = """\
 examples:
@@ -126,19 +125,17 @@ def _of_rig(path: Path, source: str, as_json: bool) -> int:
 
 
 def _of_device(host: "Host", node: str, as_json: bool) -> int:
-    from leadline.drive import inquiry
     from leadline.drive.bind import read_identify
-    from leadline.host.trouble import CommandRefused
 
     try:
-        identify = decode(read_identify(host, node))
+        data = read_identify(host, node)
+    except RigTrouble as error:
+        _print(_scsi_fields(_scsi_drive(host, node, error)), as_json)
+        return 0
+    try:
+        identify = decode(data)
     except UnusableIdentify as error:
         raise DriveFault(f"{host.name}: {node}: {error}") from error
-    except CommandRefused as error:
-        if error.key != _ILLEGAL_REQUEST:
-            raise
-        _print(_scsi_fields(inquiry.read(host, node)), as_json)
-        return 0
     _print(identify.as_json(), as_json)
     if identify.checksum == "invalid":
         raise DriveFault(
@@ -146,6 +143,19 @@ def _of_device(host: "Host", node: str, as_json: bool) -> int:
             "certain; power-cycle the drive, check its cable, and read it again"
         )
     return 0
+
+
+def _scsi_drive(host: "Host", node: str, refusal: RigTrouble) -> "Inquiry":
+    """The drive at `node`, which took no ATA command: `refusal`, unless it is a SCSI drive."""
+    from leadline.drive import inquiry
+
+    try:
+        found = inquiry.read(host, node)
+    except (RigTrouble, DriveFault):
+        raise refusal from None
+    if found.vendor == "ATA":  # SAT-4: the translation layer's name for every SATA drive
+        raise refusal
+    return found
 
 
 def _scsi_fields(found: "Inquiry") -> dict[str, object]:

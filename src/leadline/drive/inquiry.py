@@ -21,7 +21,9 @@ DEADLINE_S = 20.0
 
 _DISK_TYPES = (0x00, 0x14)  # direct access, host managed zoned block device: SPC-5 6.7.2
 _UNIT_SERIAL, _IDENTIFICATION, _CHARACTERISTICS = 0x80, 0x83, 0xB1
-_MISSING_PAGE = (5, 9)  # sg3_utils' exit codes for ILLEGAL REQUEST: the drive lacks the page
+# sg3_utils' exit codes for what the drive lacks: ILLEGAL REQUEST, the same for an operation code,
+# and (sg_vpd, 50 + EDOM) a page that is not in the drive's list of pages.
+_LACKING = (5, 9, 83)
 
 
 class Standard(NamedTuple):
@@ -136,7 +138,7 @@ def _run(host: "Host", argv: list[str]) -> bytes | None:
     from leadline.host.trouble import ProgramFailed
 
     done = host.run(argv, deadline=DEADLINE_S, check=False)
-    if done.exit_code in _MISSING_PAGE:
+    if done.exit_code in _LACKING:
         return None
     if done.exit_code != 0:
         raise ProgramFailed(host.name, argv, done.exit_code, done.stdout, done.stderr)

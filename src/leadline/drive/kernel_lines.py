@@ -17,6 +17,7 @@ _QUOTED = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _CONSOLE = re.compile(r"<\d{1,3}>")
 _KMSG = re.compile(r"\d{1,4},\d{1,20},(\d{1,20}),[^;]{0,64};")
 _KMSG_NEWLINE = re.compile(r"\\x0a *")  # how it writes a message of two lines, as libata has them
+_KMSG_PROPERTY = re.compile(r" [A-Z][A-Z_]*=")  # behind a message: SUBSYSTEM=scsi
 _FACILITY = re.compile(r"[a-z]{2,8}\d? *:[a-z]{2,8} *: (?=\[)")
 _CLOCK = re.compile(r"[ \t]*\[ *([^\]\[]{1,40})\](?:\[ *[TC]\d+\])?[ \t]?")
 _CUT_SHORT = re.compile(r"[ \t]*(?:k?ernel|rnel|nel|el|l): ")
@@ -39,6 +40,8 @@ class Line(NamedTuple):
 
 def read_line(raw: str) -> Line:
     """`raw` without line end, quote marks, time and sender."""
+    if _KMSG_PROPERTY.match(raw):
+        return Line("", None, False)
     text = plain(raw[:LONGEST].rstrip())
     if ">" in text[:8]:
         text = _without(_QUOTED, text)
