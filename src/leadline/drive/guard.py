@@ -11,11 +11,12 @@ Writing needs two keys besides: ``writes: allowed`` on the drive in the rig file
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Self
 
 from leadline.drive.ask import who_is
 from leadline.drive.bind import Drive, differences
-from leadline.drive.in_use import Uses, uses_of, uses_of_all
+from leadline.drive.in_use import Node, Signature, Uses, uses_of, uses_of_all
 from leadline.errors import Misuse, RigTrouble
 from leadline.host.connection import DeviceBusy, FileTrouble, Host, HostLost
 from leadline.inventory.rig import DriveSpec
@@ -107,10 +108,13 @@ def admit(
     except DeviceBusy as error:
         _confirm_unheld(host, spec, drive)
         uses = uses_of(host, drive.name)
-        reasons = _reasons(spec, uses) or [
-            "another program holds it exclusively: find it with "
-            f"`fuser -v {drive.node}` on the rig and end it"
-        ]
+        reasons = _reasons(spec, uses)
+        if not uses:
+            reasons.insert(
+                0,
+                "something holds it exclusively, a program or an imported zfs pool: find it with "
+                f"`fuser -v {drive.node}` or `zpool list -v` on the rig and end it",
+            )
         raise _refusal(host, drive, purpose, reasons) from error
     except FileTrouble as error:
         raise _moved(host, drive, f"the node cannot be opened: {error}") from error
@@ -136,6 +140,13 @@ def admit_host(
     already.  A rig is a host with drives under test and nothing else: its boot medium is
     expected to be mounted, any other disk in use is a reason to refuse.
     """
+    if host.boot_id() == _own_boot_id():
+        reason = "its outlet feeds the machine that Leadline itself runs on"
+        raise Refused(
+            f"{host.name}: the host's power is not cut: {reason}; steer the rig from another "
+            "machine (`reach: ssh`)",
+            [reason],
+        )
     declared = {drive.name for drive in drives}
     kept = {admission.drive.name for admission in held}
     with ExitStack() as stack:
@@ -144,14 +155,14 @@ def admit_host(
                 stack.enter_context(admit(host, drive.spec, drive, "cut power"))
         others = {n: uses for n, uses in uses_of_all(host).items() if n not in declared}
         reasons = [
-            f"{name} is no drive of the rig file and in use: {uses}"
+            f"{name} is in use and not in the rig file: {uses} (unmount or detach it)"
             for name, uses in others.items()
             if uses and not uses.is_system
         ]
         if reasons:
             raise Refused(
-                f"{host.name}: the host's power is not cut: {'; '.join(reasons)}. A rig holds its "
-                "boot medium and drives under test, nothing else: unmount and detach the rest",
+                f"{host.name}: the host's power is not cut:{_bulleted(reasons)}\n"
+                "A rig holds its boot medium and drives under test, and nothing else in use",
                 reasons,
             )
         at_risk = tuple(
@@ -161,6 +172,11 @@ def admit_host(
             if not mount.read_only
         )
         return HostAdmission(tuple(drives), at_risk, stack.pop_all())
+
+
+def _own_boot_id() -> str:
+    """The kernel's id of this boot, here; a container or a local ssh has the host's."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
 
 
 def _ask_for_keys(spec: DriveSpec, allow_writes: bool) -> None:
@@ -179,7 +195,10 @@ def _ask_for_keys(spec: DriveSpec, allow_writes: bool) -> None:
 
 def _confirm(host: Host, spec: DriveSpec, drive: Drive, handle: int) -> None:
     """The drive behind this handle is the one that was bound."""
-    identity, _ = who_is(host, handle, drive.node, spec.protocol)
+    try:
+        identity, _ = who_is(host, handle, drive.node, spec.protocol)
+    except FileTrouble as error:
+        raise _moved(host, drive, f"the node takes no SCSI commands: {error}") from error
     changed = differences(drive.identity, identity)
     if changed:
         raise _moved(host, drive, "another drive has its name: " + "; ".join(changed))
@@ -213,30 +232,44 @@ def _reasons(spec: DriveSpec, uses: Uses) -> list[str]:
         else:
             reasons.append(f"{node.name} is mounted at {mount.point} (unmount it)")
     reasons += [f"{node.name} is swap (`swapoff` it)" for node in uses.swaps]
-    reasons += [f"it is a member of {n.name}, {_maker(n.kind)}" for n in uses.members]
+    reasons += [f"it is a member of {node.name}, {_maker(node)}" for node in uses.members]
+    members = _listed([mark for mark in uses.signatures if mark.is_member])
+    if members:
+        reasons.append(
+            f"it is marked as part of an array, pool or volume group, stopped or not: {members} "
+            "(if that may be lost, remove the mark with `wipefs --all`)"
+        )
     allowed = {*spec.signatures, *(k for k, v in _ACCOMPANYING.items() if v in spec.signatures)}
-    for signature in uses.signatures:
-        what = f"{signature.device} has a signature of {signature.kind}"
-        if signature.is_member:
-            reasons.append(f"{what}: part of an array, pool or volume group, stopped or not")
-        elif signature.kind not in allowed:
-            reasons.append(
-                f"{what}, which the rig file does not name (if it may be lost, add it to the "
-                "drive's `signatures`)"
-            )
+    foreign = [mark for mark in uses.signatures if not mark.is_member and mark.kind not in allowed]
+    if foreign:
+        reasons.append(
+            f"it holds what the rig file does not name: {_listed(foreign)} (if that may be lost, "
+            "add it to the drive's `signatures` in the rig file)"
+        )
     return reasons
 
 
-def _maker(kind: str) -> str:
+def _listed(marks: Sequence[Signature]) -> str:
+    """Each kind once a device: some formats leave their mark in several places."""
+    return ", ".join(dict.fromkeys(f"{mark.kind} on {mark.device}" for mark in marks))
+
+
+def _bulleted(reasons: Sequence[str]) -> str:
+    return "".join(f"\n  - {reason}" for reason in reasons)
+
+
+def _maker(node: Node) -> str:
     known = {"lvm": "an LVM volume", "crypt": "an encrypted volume", "mpath": "a multipath device"}
-    if kind.startswith("raid") or kind in ("linear", "md"):
-        return f"an md array ({kind})"
-    return known.get(kind, f"a {kind} device") + " (take it apart first)"
+    if node.kname.startswith("md"):
+        return f"an md array ({node.kind}; stop it first)"
+    if node.kname.startswith("bcache"):
+        return "a bcache device (stop it first)"
+    return known.get(node.kind, f"a {node.kind} device") + " (take it apart first)"
 
 
 def _refusal(host: Host, drive: Drive, purpose: Purpose, reasons: Sequence[str]) -> Refused:
     return Refused(
         f"slot {drive.spec.slot}: {drive.node} on {host.name} ({drive.identity.model} "
-        f"{drive.identity.serial}): {_DEEDS[purpose]}, for " + "; ".join(reasons),
+        f"{drive.identity.serial}): {_DEEDS[purpose]}:" + _bulleted(reasons),
         reasons,
     )

@@ -19,8 +19,10 @@ from leadline.errors import RigTrouble
 from leadline.host.connection import Host, Running
 
 LOG = "/dev/kmsg"
+OVERRUN = "log-overrun"  # the kind of the event that stands for lost messages
 BARRIER_S = 20.0  # a slow rig under load, printing over a serial console
 
+_OWN = "leadline: "
 _RECORD = re.compile(r"\d+,(?P<number>\d+),(?P<microseconds>\d+),[^;]*;(?P<text>.*)")
 # libata's two lines about a drive that it has just set up.
 _ATTACHED = re.compile(r"(ata\d+\.\d+): (?:ATA|CFA)[^:]*: ")
@@ -55,8 +57,7 @@ class KernelWatch:
         self._host = host
         self._running: Running | None = None
         self._boot_id = ""
-        self._before: tuple[KernelEvent, ...] = ()  # of earlier boots
-        self._losses: list[int] = []  # places in the sequence of events where records were lost
+        self._before: tuple[KernelEvent, ...] = ()  # what earlier parsers found
         self._begin_boot()
 
     def __enter__(self) -> Self:
@@ -85,7 +86,7 @@ class KernelWatch:
     def restart(self) -> None:
         """Follow anew on a new connection; a new boot's log is added to what was seen before."""
         if self._host.boot_id() != self._boot_id:
-            self._before += self._parser.events()
+            self._before = self._all()
             self._begin_boot()
         self._follow()
         self._barrier()
@@ -98,18 +99,18 @@ class KernelWatch:
     def since(self, mark: int, drive: Drive | None = None) -> tuple[KernelEvent, ...]:
         """The events after ``mark`` until now; with ``drive`` only those that concern it.
 
-        Raises RigTrouble when there is none to show and records were lost since then, for
+        Raises RigTrouble when there is no error to show and records were lost since then, for
         then nobody knows.
         """
         self._barrier()
-        events = (self._before + self._parser.events())[mark:]
+        events = self._all()[mark:]
         if drive:
             events = tuple(event for event in events if _is_about(event, drive))
-        if not events and any(place >= mark for place in self._losses):
+        lost = next((event for event in events if event.kind == OVERRUN), None)
+        if lost and not any(event.is_error for event in events):
             raise RigTrouble(
-                f"{self._host.name}: the kernel log overran and messages were lost, so that "
-                "nobody knows what it said; enlarge it (log_buf_len=4M on the kernel's command "
-                "line) or quieten what fills it"
+                f"{self._host.name}: {lost.text}, so that nobody knows what it said; enlarge it "
+                "(log_buf_len=4M on the kernel's command line) or quieten what fills it"
             )
         return events
 
@@ -117,19 +118,22 @@ class KernelWatch:
         """Everything that the log of this boot says so far."""
         self._barrier()
         return KernelHistory(
-            self._parser.events(),
-            self._from_boot and not self._lost,
+            self._all()[self._boot_begins :],
+            self._complete,
             dict(self._attached),
             dict(self._choices),
         )
 
+    def _all(self) -> tuple[KernelEvent, ...]:
+        return self._before + self._parser.events()
+
     def _begin_boot(self) -> None:
         self._parser = EventParser()
+        self._boot_begins = len(self._before)
         self._attached: dict[str, float] = {}
         self._choices: dict[str, str] = {}
         self._last: int | None = None  # the number of the last record taken
-        self._from_boot = False
-        self._lost = 0
+        self._complete = False
 
     def _follow(self) -> None:
         """One record a read(2), and cat writes each at once."""
@@ -140,7 +144,7 @@ class KernelWatch:
 
     def _barrier(self) -> None:
         """Take every record up to a line of our own."""
-        word = f"leadline: mark {uuid4().hex}"
+        word = f"{_OWN}mark {uuid4().hex}"
         # Without a line end the kernel waits for the rest of the line, and shows nothing yet.
         self._host.write_value(LOG, f"{word}\n")
         limit = time.monotonic() + BARRIER_S
@@ -177,17 +181,26 @@ class KernelWatch:
         if self._last is not None and number <= self._last:
             return False  # seen on an earlier connection
         if self._last is None:
-            self._from_boot = number == 0
+            self._complete = number == 0
         elif number > self._last + 1:
-            self._lost += number - self._last - 1
-            self._losses.append(len(self._before) + len(self._parser.events()))
+            self._note_loss(number - self._last - 1)
         self._last = number
         if record["text"] == awaited:
             return True
-        if not record["text"].startswith("leadline: "):
-            self._parser.feed(line)
+        if not record["text"].startswith(_OWN):
+            # A message of several lines is one record, its line ends escaped.
+            for part in line.split("\\x0a"):
+                self._parser.feed(part)
             self._remember(record["text"], int(record["microseconds"]) / 1e6)
         return False
+
+    def _note_loss(self, count: int) -> None:
+        """A gap is an event too, so that marks before and after it differ."""
+        self._complete = False
+        text = f"the kernel log overran and {count} messages were lost"
+        gap = KernelEvent(OVERRUN, "warning", None, None, "host", text, (), ())
+        self._before = (*self._all(), gap)
+        self._parser = EventParser()
 
     def _remember(self, text: str, seconds: float) -> None:
         if attached := _ATTACHED.match(text):

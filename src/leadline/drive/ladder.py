@@ -183,6 +183,11 @@ def _scsi_rungs(facts: Facts) -> Iterator[Rung]:
 def _advertised(facts: Facts) -> Rung:
     assert facts.drive.identify is not None
     ncq = facts.drive.identify.ncq
+    if not ncq.supported and facts.drive.link and not facts.drive.link.speed:
+        # Word 76 is for SATA devices (ACS-4 7.13.6.26); an IDE port or its bridge hides it, and
+        # the controller, not the drive, is then the cause.
+        found = "IDENTIFY word 76 bit 8 is 0, which behind a port without SATA link says nothing"
+        return Rung("advertised", None, found)
     if not ncq.supported:
         return Rung("advertised", False, "IDENTIFY word 76 bit 8 is 0: no NCQ")
     found = f"IDENTIFY word 76 bit 8 is 1, word 75 gives a depth of {ncq.queue_depth}"
