@@ -8,18 +8,21 @@ it reaches a terminal, a report or a database.
 import re
 import unicodedata
 
-_UNPRINTABLE = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _PLAIN_ASCII = re.compile(r"[ -~]*")
 
 
 def plain(text: str) -> str:
-    """`text` without control, format, surrogate or unassigned characters; a tab becomes a space."""
+    """`text` in one line of printable characters: others are left out, and a tab or another kind
+    of blank becomes a space."""
     if _PLAIN_ASCII.fullmatch(text):
         return text
-    kept = (c for c in text.replace("\t", " ") if unicodedata.category(c) not in _UNPRINTABLE)
-    return "".join(kept)
+    return "".join(" " if _is_blank(c) else c for c in text if c.isprintable() or _is_blank(c))
 
 
 def plain_ascii(data: bytes) -> str:
     """A drive's field as text: padding stripped, and U+FFFD for each byte that is not ASCII."""
     return plain(data.decode("ascii", "replace").replace("\0", " ")).strip()
+
+
+def _is_blank(character: str) -> bool:
+    return character == "\t" or unicodedata.category(character) == "Zs"
