@@ -41,7 +41,9 @@ def pytest_runtest_makereport(
         return report
     ended = _ended(report, call)
     if call.when == "call" or ended is not Ended.PASS:
-        report.user_properties.extend(_properties(item, visit.cell.id, ended, call))
+        found = _properties(item, visit.cell.id, ended, call)
+        report.user_properties.extend(found)
+        item.user_properties.extend(found)  # JUnit XML takes them from the teardown's report
     if report.failed:
         # JUnit and the terminal tell a failure from an error by the phase alone.
         drives_fault = ended in (Ended.FAIL, Ended.INCONCLUSIVE)
@@ -111,10 +113,7 @@ class Reporter:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         facts = facts_of(report)
-        if "outcome" not in facts:
-            return
-        worse = self._rows.get(report.nodeid)
-        if report.when == "teardown" and worse is not None and not report.failed:
+        if "outcome" not in facts or (report.when == "teardown" and not report.failed):
             return
         self._rows[report.nodeid] = SummaryRow.from_facts(report.nodeid, facts)
         self._record.add(

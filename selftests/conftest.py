@@ -1,0 +1,3 @@
+"""What Leadline's own tests share."""
+
+pytest_plugins = ("pytester",)
