@@ -134,10 +134,11 @@ def test_a_mounted_disk_is_busy(host: Host) -> None:
     loop = made.stdout.decode().strip()
     try:
         host.run(["mkfs.ext4", "-q", loop], deadline=AWAIT_S)
-        host.run(["mount", loop, "/mnt"], deadline=AWAIT_S)
+        host.run(["mkdir", "-p", "/tmp/selftest-mount"], deadline=AWAIT_S)
+        host.run(["mount", loop, "/tmp/selftest-mount"], deadline=AWAIT_S)
         with pytest.raises(DeviceBusy, match="mounted"):
             host.hold_device(loop)
-        host.run(["umount", "/mnt"], deadline=AWAIT_S)
+        host.run(["umount", loop], deadline=AWAIT_S)
         host.release_device(host.hold_device(loop))
     finally:
         host.run(["losetup", "--detach", loop], deadline=AWAIT_S)
