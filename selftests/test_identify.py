@@ -67,6 +67,7 @@ def test_a_healthy_ssd() -> None:
         ({217: 0x1C20}, "rotation_rpm", 7200),
         ({217: 0x0000}, "class", "unknown"),
         ({217: 0x0400}, "class", "unknown"),
+        ({217: 0x0401}, "rotation_rpm", 1025),
         ({217: 0xFFFF}, "class", "unknown"),
         ({217: 0xFFFF}, "rotation_rpm", None),
         # 87.8 with 87.15:14, and 108 to 111
@@ -80,6 +81,7 @@ def test_a_healthy_ssd() -> None:
         ({100: 0, 101: 0, 102: 0, 103: 0}, "capacity_bytes", 0x0FFF_FFFF * 512),
         ({102: 1}, "capacity_bytes", (1_000_215_216 + 2**32) * 512),
         ({49: 0x0000}, "capacity_bytes", None),
+        ({49: 0xFDFF}, "capacity_bytes", None),
         # 106.15:12, 106.3:0, 117 and 118
         ({106: 0x6003}, "sector.physical", 4096),
         ({106: 0x6003}, "sector.logical", 512),
@@ -144,7 +146,7 @@ def test_a_drive_cannot_send_control_characters_to_the_terminal() -> None:
 @pytest.mark.parametrize("position", [0, 27, 255, 300, 511])
 def test_one_wrong_bit_is_an_invalid_checksum(position: int) -> None:
     data = bytearray(image())
-    data[position] ^= 0x10
+    data[position] ^= 0x80
     assert decode(bytes(data)).checksum == "invalid"
 
 

@@ -47,6 +47,23 @@ def test_a_damaged_checksum_does_not_turn_the_bytes_round() -> None:
     assert read_source(hex_words(bytes(data)).encode(), "dump") == data
 
 
+def test_a_signature_is_proof_only_with_a_sum_that_holds() -> None:
+    data = image(words={255: 0xA501}, signed=False)
+    assert sum(data) % 256 != 0
+    assert read_source(data, "dump") == data
+
+
+def test_fixed_bits_that_are_right_both_ways_are_no_proof() -> None:
+    data = image(words={83: 0x4444, 84: 0x4141, 87: 0x4141}, signed=False)
+    assert read_source(data, "dump") == data
+
+
+def test_words_are_values_and_bytes_are_in_the_order_of_the_wire() -> None:
+    data = image(words={83: 0, 84: 0, 87: 0}, signed=False)  # nothing to tell the order by
+    assert read_source(hex_words(data).encode(), "dump") == data
+    assert read_source(hex_bytes(data).encode(), "dump") == data
+
+
 def test_without_proof_the_bytes_stay_as_they_are() -> None:
     data = image(words={83: 0, 84: 0, 87: 0}, signed=False)
     assert read_source(data, "dump") == data

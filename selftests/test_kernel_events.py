@@ -70,6 +70,8 @@ def test_what_the_kernel_does_about_trouble_is_blamed_on_the_trouble() -> None:
     blamed = {(event.kind, event.device): event.blame for event in parse_log(log)}
     assert blamed["link-reset", "ata1"] == "link"
     assert blamed["ncq-disabled", "ata1.00"] == "link"
+    own = link + "ata1: failed to read log page 10h (errno=-5)"
+    assert parse_log(own)[-1].blame == "drive"
     drive = log.replace("PHYRdyChg", "CommWake")
     blamed = {(event.kind, event.device): event.blame for event in parse_log(drive)}
     assert blamed["link-reset", "ata1"] == "drive"
@@ -98,6 +100,20 @@ def test_a_failed_request_is_one_event_and_follows_its_port() -> None:
     link = block("Emask 0x4 (timeout)", extra="ata1: SError: { PHYRdyChg }\n")
     assert parse_log(link + request)[-1].blame == "link"
     assert parse_log(link + "ata1: EH complete\n" + request)[-1].blame == "drive"
+
+
+def test_syslog_may_part_the_second_line_of_a_message_from_its_device() -> None:
+    log = """\
+host kernel: ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x10000 action 0x6 frozen
+host kernel: ata1: SError: { PHYRdyChg }
+host kernel: ata1.00: failed command: READ FPDMA QUEUED
+host kernel: ata1.00: cmd 60/08:00:00:10:00/00:00:00:00:00/40 tag 0 ncq dma 4096 in
+host kernel:          res 40/00:00:00:00:00/00:00:00:00:00/00 Emask 0x4 (timeout)
+host kernel: sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK
+"""
+    exception, failure = parse_log(log)
+    assert exception.text.endswith("(timeout); SError: { PHYRdyChg }")
+    assert (failure.kind, failure.blame) == ("scsi-timeout", "link")
 
 
 def test_two_requests_are_two_events() -> None:
@@ -171,6 +187,7 @@ def test_kmsg_writes_a_message_of_two_lines_with_an_escape() -> None:
     event = only(log)
     assert event.kind == "queued-command-timeout"
     assert "SUBSYSTEM" not in event.text
+    assert "\\x0a" not in "".join(event.lines)
 
 
 def test_prose_and_patches_are_no_events() -> None:
