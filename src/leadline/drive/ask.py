@@ -81,25 +81,34 @@ def who_is(
     """
     if protocol != "sata":
         return _scsi_identity(_Asked(host, handle, node)), None
-    data = identify_device(host, handle, node)
+    identify = trusted(identify_device(host, handle, node), f"{host.name}: {node}")
+    return ata_identity(identify), identify
+
+
+def trusted(data: bytes, whose: str) -> Identify:
+    """IDENTIFY data as a drive just sent it, decoded; DriveFault when it cannot be believed."""
     try:
         identify = decode(data)
     except UnusableIdentify as error:
-        raise DriveFault(f"{host.name}: {node}: {error}") from error
+        raise DriveFault(f"{whose}: {error}") from error
     if identify.checksum == "invalid":
         raise DriveFault(
-            f"{host.name}: {node}: the drive's IDENTIFY data has a checksum that does not hold "
-            "(ATA8-ACS word 255), so nothing in it can be trusted; power-cycle the drive, "
-            "check its cable, and read it again with `leadline identify`"
+            f"{whose}: the drive's IDENTIFY data has a checksum that does not hold (ATA8-ACS word "
+            "255), so nothing in it can be trusted; power-cycle the drive, check its cable, and "
+            "read it again with `leadline identify`"
         )
-    identity = Identity(
-        identify.model,
-        identify.serial,
-        identify.wwn,
-        identify.firmware,
-        identify.capacity_bytes,
+    return identify
+
+
+def ata_identity(identify: Identify) -> Identity:
+    """The part of IDENTIFY data by which a drive is known."""
+    return Identity(
+        model=identify.model,
+        serial=identify.serial,
+        wwn=identify.wwn,
+        firmware=identify.firmware,
+        capacity_bytes=identify.capacity_bytes,
     )
-    return identity, identify
 
 
 @dataclass(frozen=True, slots=True)

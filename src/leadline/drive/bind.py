@@ -94,14 +94,6 @@ class Drive:
         """``ata1``, or None where libata does not drive it."""
         return self.link.port if self.link else None
 
-    @property
-    def log_names(self) -> frozenset[str]:
-        """The names under which the kernel log may speak of this drive."""
-        names = {self.name, self.hctl, f"sd {self.hctl}"}
-        if self.link:
-            names |= {self.link.port, self.link.device}
-        return frozenset(names)
-
 
 def bind(
     host: Host,
@@ -170,15 +162,19 @@ def scan(host: Host) -> tuple[Seen, ...]:
     """
     argv = ["lsblk", "--json", "--bytes", "--nodeps", "--output", _COLUMNS]
     output = host.run(argv, deadline=LSBLK_DEADLINE_S).stdout
+    return tuple(_without_udev(host, parse_disks(host.name, output)))
+
+
+def parse_disks(host_name: str, output: bytes) -> tuple[Seen, ...]:
+    """The SCSI and ATA disks in lsblk's JSON; RigTrouble when it is none."""
     try:
         rows = json.loads(output)["blockdevices"] if output.strip() else []
-        seen = [_seen(row) for row in rows if row["type"] == "disk" and row["hctl"]]
+        return tuple(_seen(row) for row in rows if row["type"] == "disk" and row["hctl"])
     except (ValueError, KeyError, TypeError) as error:
         raise RigTrouble(
-            f"{host.name}: lsblk printed something other than its JSON ({error!r}); "
+            f"{host_name}: lsblk printed something other than its JSON ({error!r}); "
             "install util-linux 2.33 or newer there"
         ) from error
-    return tuple(_without_udev(host, seen))
 
 
 def choose(host_name: str, spec: DriveSpec, seen: Sequence[Seen]) -> Seen:

@@ -108,7 +108,7 @@ def admit(
     except DeviceBusy as error:
         _confirm_unheld(host, spec, drive)
         uses = uses_of(host, drive.name)
-        reasons = _reasons(spec, uses)
+        reasons = reasons_against(spec, uses)
         if not uses:
             reasons.insert(
                 0,
@@ -120,7 +120,7 @@ def admit(
         raise _moved(host, drive, f"the node cannot be opened: {error}") from error
     try:
         _confirm(host, spec, drive, handle)
-        reasons = _reasons(spec, uses_of(host, drive.name))
+        reasons = reasons_against(spec, uses_of(host, drive.name))
         if purpose == "write" and _is_read_only(host, drive):
             reasons.append("the kernel has it read-only (`blockdev --setrw` undoes that)")
         if reasons:
@@ -224,7 +224,8 @@ def _is_read_only(host: Host, drive: Drive) -> bool:
     return host.read_file(f"/sys/block/{drive.name}/ro").strip() == b"1"
 
 
-def _reasons(spec: DriveSpec, uses: Uses) -> list[str]:
+def reasons_against(spec: DriveSpec, uses: Uses) -> list[str]:
+    """Why a drive with these uses is not to be touched, a sentence each; none: it is free."""
     reasons = []
     for node, mount in uses.mounts:
         if mount.is_system:

@@ -47,6 +47,77 @@ class KernelHistory:
         return self.choices.get(device)
 
 
+class KernelLog:
+    """The records of ``/dev/kmsg``, one boot after another, and the events in them."""
+
+    def __init__(self) -> None:
+        self._before: tuple[KernelEvent, ...] = ()  # what earlier parsers found
+        self._parser = EventParser()
+        self.begin_boot()
+
+    def begin_boot(self) -> None:
+        """What follows is of a new boot, from its beginning."""
+        self._before = self.events()
+        self._parser = EventParser()
+        self._boot_begins = len(self._before)
+        self._attached: dict[str, float] = {}
+        self._choices: dict[str, str] = {}
+        self._last: int | None = None  # the number of the last record taken
+        self._complete = False
+
+    def take(self, line: str) -> str | None:
+        """One line of ``/dev/kmsg``; the message when it is a new record's, else None."""
+        record = _RECORD.match(line)
+        if not record:
+            return None  # a record's properties, such as " SUBSYSTEM=scsi"
+        number, text = int(record["number"]), record["text"]
+        if self._last is not None and number <= self._last:
+            return None  # seen on an earlier connection
+        if self._last is None:
+            self._complete = number == 0
+        elif number > self._last + 1:
+            self._note_loss(number - self._last - 1)
+        self._last = number
+        if not text.startswith(_OWN):
+            # A message of several lines is one record, its line ends escaped.
+            for part in line.split("\\x0a"):
+                self._parser.feed(part)
+            self._remember(text, int(record["microseconds"]) / 1e6)
+        return text
+
+    def events(self) -> tuple[KernelEvent, ...]:
+        """All events of all boots so far."""
+        return self._before + self._parser.events()
+
+    def mark(self) -> int:
+        """How many events there are; what comes after joins none of them."""
+        return len(self._before) + self._parser.mark()
+
+    def history(self) -> KernelHistory:
+        """What was taken of this boot."""
+        return KernelHistory(
+            self.events()[self._boot_begins :],
+            self._complete,
+            dict(self._attached),
+            dict(self._choices),
+        )
+
+    def _note_loss(self, count: int) -> None:
+        """A gap is an event too, so that marks before and after it differ."""
+        self._complete = False
+        text = f"the kernel log overran and {count} messages were lost"
+        gap = KernelEvent(OVERRUN, "warning", None, None, "host", text, (), ())
+        self._before = (*self.events(), gap)
+        self._parser = EventParser()
+
+    def _remember(self, text: str, seconds: float) -> None:
+        if attached := _ATTACHED.match(text):
+            self._attached[attached[1]] = seconds
+            self._choices.pop(attached[1], None)
+        elif choice := _CHOICE.match(text):
+            self._choices[choice[1]] = choice[2]
+
+
 class KernelWatch:
     """Follows one rig's kernel log; survives the host's reboots.  For one thread at a time.
 
@@ -57,8 +128,7 @@ class KernelWatch:
         self._host = host
         self._running: Running | None = None
         self._boot_id = ""
-        self._before: tuple[KernelEvent, ...] = ()  # what earlier parsers found
-        self._begin_boot()
+        self._log = KernelLog()
 
     def __enter__(self) -> Self:
         self.start()
@@ -86,15 +156,14 @@ class KernelWatch:
     def restart(self) -> None:
         """Follow anew on a new connection; a new boot's log is added to what was seen before."""
         if self._host.boot_id() != self._boot_id:
-            self._before = self._all()
-            self._begin_boot()
+            self._log.begin_boot()
         self._follow()
         self._barrier()
 
     def mark(self) -> int:
         """A place in the sequence of events: all that has happened by now lies before it."""
         self._barrier()
-        return len(self._before) + self._parser.mark()
+        return self._log.mark()
 
     def since(self, mark: int, drive: Drive | None = None) -> tuple[KernelEvent, ...]:
         """The events after ``mark`` until now; with ``drive`` only those that concern it.
@@ -103,7 +172,7 @@ class KernelWatch:
         then nobody knows.
         """
         self._barrier()
-        events = self._all()[mark:]
+        events = self._log.events()[mark:]
         if drive:
             events = tuple(event for event in events if _is_about(event, drive))
         lost = next((event for event in events if event.kind == OVERRUN), None)
@@ -117,23 +186,7 @@ class KernelWatch:
     def history(self) -> KernelHistory:
         """Everything that the log of this boot says so far."""
         self._barrier()
-        return KernelHistory(
-            self._all()[self._boot_begins :],
-            self._complete,
-            dict(self._attached),
-            dict(self._choices),
-        )
-
-    def _all(self) -> tuple[KernelEvent, ...]:
-        return self._before + self._parser.events()
-
-    def _begin_boot(self) -> None:
-        self._parser = EventParser()
-        self._boot_begins = len(self._before)
-        self._attached: dict[str, float] = {}
-        self._choices: dict[str, str] = {}
-        self._last: int | None = None  # the number of the last record taken
-        self._complete = False
+        return self._log.history()
 
     def _follow(self) -> None:
         """One record a read(2), and cat writes each at once."""
@@ -151,14 +204,14 @@ class KernelWatch:
         while time.monotonic() < limit:
             assert self._running is not None, "started before it is asked"
             # All that has come is taken, even behind the mark: the log is in order.
-            arrived = [self._take(line, word) for line in self._running.lines(timeout=1.0)]
-            if any(arrived):
+            if word in [self._log.take(line) for line in self._running.lines(timeout=1.0)]:
                 return
             if self._running.ended:
                 self._revive()
         raise RigTrouble(
             f"{self._host.name}: a line written to {LOG} did not come back within "
-            f"{BARRIER_S:.0f} s; is kernel.printk_devkmsg off (see sysctl), or the rig stuck?"
+            f"{BARRIER_S:.0f} s: kernel.printk_devkmsg is off (see sysctl), the log is flooded, or "
+            "the rig is stuck"
         )
 
     def _revive(self) -> None:
@@ -171,43 +224,6 @@ class KernelWatch:
                 "is the rig reached as root?"
             )
         self._follow()
-
-    def _take(self, line: str, awaited: str) -> bool:
-        """Feed one line; whether it is the one awaited."""
-        record = _RECORD.match(line)
-        if not record:
-            return False  # a record's properties, such as " SUBSYSTEM=scsi"
-        number = int(record["number"])
-        if self._last is not None and number <= self._last:
-            return False  # seen on an earlier connection
-        if self._last is None:
-            self._complete = number == 0
-        elif number > self._last + 1:
-            self._note_loss(number - self._last - 1)
-        self._last = number
-        if record["text"] == awaited:
-            return True
-        if not record["text"].startswith(_OWN):
-            # A message of several lines is one record, its line ends escaped.
-            for part in line.split("\\x0a"):
-                self._parser.feed(part)
-            self._remember(record["text"], int(record["microseconds"]) / 1e6)
-        return False
-
-    def _note_loss(self, count: int) -> None:
-        """A gap is an event too, so that marks before and after it differ."""
-        self._complete = False
-        text = f"the kernel log overran and {count} messages were lost"
-        gap = KernelEvent(OVERRUN, "warning", None, None, "host", text, (), ())
-        self._before = (*self._all(), gap)
-        self._parser = EventParser()
-
-    def _remember(self, text: str, seconds: float) -> None:
-        if attached := _ATTACHED.match(text):
-            self._attached[attached[1]] = seconds
-            self._choices.pop(attached[1], None)
-        elif choice := _CHOICE.match(text):
-            self._choices[choice[1]] = choice[2]
 
 
 def _is_about(event: KernelEvent, drive: Drive) -> bool:

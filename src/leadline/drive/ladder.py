@@ -234,12 +234,13 @@ def _kernel(facts: Facts) -> Rung:
 
 
 def _who_took_it(facts: Facts) -> str:
-    forced = _last(facts, "ncq-forced-off")
-    arguments = [w for w in facts.kernel_command_line.split() if w.startswith("libata.force=")]
-    noncq = [argument for argument in arguments if "noncq" in argument]
-    if forced or noncq:
-        given = noncq[-1] if noncq else "libata.force, from a module option"
-        return f"{given} on the kernel's command line takes NCQ away" if noncq else given
+    words = facts.kernel_command_line.split()
+    noncq = [word for word in words if word.startswith("libata.force=") and "noncq" in word]
+    if noncq:
+        return f"{noncq[-1]} on the kernel's command line takes NCQ away"
+    # libata says so before it sets the drive up, hence not only since then.
+    if _last(facts, "ncq-forced-off", since_attached=False):
+        return "the force option of the libata module takes NCQ away"
     return "a quirk of the kernel for this drive or controller takes NCQ away"
 
 
@@ -267,10 +268,11 @@ def _overlap(facts: Facts) -> Rung:
     return Rung("overlap", facts.overlap.queued > 0 and facts.overlap.most > 1, str(facts.overlap))
 
 
-def _last(facts: Facts, kind: str) -> KernelEvent | None:
-    """The latest event of that kind since this drive was attached."""
+def _last(facts: Facts, kind: str, *, since_attached: bool = True) -> KernelEvent | None:
+    """The latest event of that kind about this drive, of this boot or since it was attached."""
     drive = facts.drive
-    since = (facts.history.attached_at(drive.link.device) if drive.link else None) or 0.0
+    attached = facts.history.attached_at(drive.link.device) if drive.link else None
+    since = attached if since_attached and attached is not None else 0.0
     for event in reversed(facts.history.events):
         about = concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
         if event.kind == kind and about and _seconds(event) >= since:

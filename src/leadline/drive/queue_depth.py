@@ -43,7 +43,7 @@ def set_depth(host: Host, journal: Journal, drive: Drive, depth: int, ladder: La
             f"the ladder is of drive {ladder.serial} in boot {ladder.boot_id}: climb that of "
             f"{drive.identity.serial} before the first write to its queue depth"
         )
-    _allow(host, drive, depth, ladder)
+    refuse(host.name, drive, depth, ladder)
     try:
         if read(host, drive) == depth:
             return
@@ -61,7 +61,8 @@ def set_depth(host: Host, journal: Journal, drive: Drive, depth: int, ladder: La
         )
 
 
-def _allow(host: Host, drive: Drive, depth: int, ladder: Ladder) -> None:
+def refuse(host_name: str, drive: Drive, depth: int, ladder: Ladder) -> None:
+    """Raise what forbids this depth, if anything does: see :func:`set_depth`."""
     limit = NCQ_DEPTH if drive.identify else None
     if depth < 1 or (limit is not None and depth > limit):
         most = f" to {limit}" if limit else " or more"
@@ -71,7 +72,7 @@ def _allow(host: Host, drive: Drive, depth: int, ladder: Ladder) -> None:
     broken = next((r for r in ladder.rungs if r.holds is False and r.name in reasons), None)
     if broken:
         raise DriveFault(
-            f"{drive.spec.slot}: {drive.identity.model} {drive.identity.serial} on {host.name} "
+            f"{drive.spec.slot}: {drive.identity.model} {drive.identity.serial} on {host_name} "
             f"does not queue, so its device queue depth is not set to {depth}. {broken}"
         )
     advertised = drive.identify.ncq.queue_depth if drive.identify else depth

@@ -1,0 +1,350 @@
+"""The NCQ ladder: each rung broken by itself, and the overlap seen in a trace."""
+
+from dataclasses import replace
+
+import pytest
+
+from leadline.drive.bind import Controller, Drive, Link
+from leadline.drive.kernel_watch import KernelHistory, KernelLog
+from leadline.drive.ladder import Facts, Ladder, Rung, judge
+from leadline.drive.overlap import Overlap, read_trace
+from leadline.drive.queue_depth import refuse
+from leadline.errors import DriveFault, Misuse
+from selftests.drive_specimens import sata_drive, scsi_drive
+
+BOOT = (
+    "Linux version 6.1.0",
+    "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
+    "ata1.00: ATA-9: LEADLINE SPECIMEN, 1.0, max UDMA/133",
+    "ata1.00: 1000215216 sectors, multi 16: LBA48 NCQ (depth 32), AA",
+)
+DISABLED = "ata1.00: NCQ disabled due to excessive errors"
+QUEUED = Overlap("libata", 256, {"READ FPDMA QUEUED": 256}, 256, 8, 6.5)
+UNQUEUED = Overlap("libata", 256, {"READ DMA EXT": 256}, 0, 0, 0.0)
+ALONE = Overlap("libata", 256, {"READ FPDMA QUEUED": 256}, 256, 1, 1.0)
+AHCI_CAPS = 0xC0141F05  # bit 30 set
+
+
+def record(number: int, text: str, seconds: float | None = None) -> str:
+    return f"6,{number},{int((number if seconds is None else seconds) * 1e6)},-;{text}"
+
+
+def history(*lines: str, first: int = 0) -> KernelHistory:
+    log = KernelLog()
+    for number, text in enumerate(lines, first):
+        log.take(record(number, text))
+    return log.history()
+
+
+def facts(drive: Drive | None = None) -> Facts:
+    return Facts(
+        drive=drive or sata_drive(),
+        queue_depth=32,
+        can_queue=32,
+        ahci_caps=AHCI_CAPS,
+        queue_type="simple",
+        inquiry=bytes(7) + b"\x02",
+        kernel_command_line="root=/dev/vda ro",
+        history=history(*BOOT),
+        overlap=QUEUED,
+    )
+
+
+def ladder(given: Facts) -> Ladder:
+    return Ladder(given.drive.identity.serial, "boot", judge(given), given.overlap)
+
+
+def first_broken(given: Facts) -> Rung:
+    broken = ladder(given).first_broken
+    assert broken is not None
+    return broken
+
+
+def test_a_healthy_drive_climbs_every_rung() -> None:
+    climbed = ladder(facts())
+    assert [rung.name for rung in climbed.rungs] == [
+        "advertised",
+        "controller",
+        "kernel",
+        "setting",
+        "error handling",
+        "overlap",
+    ]
+    assert climbed.first_broken is None
+    assert climbed.unknown == ()
+
+
+def test_a_drive_that_does_not_advertise_ncq() -> None:
+    broken = first_broken(replace(facts(sata_drive(words={76: 0x000E})), overlap=UNQUEUED))
+    assert broken.name == "advertised"
+    assert "word 76 bit 8 is 0" in broken.found
+
+
+def test_a_drive_that_advertises_a_queue_of_one() -> None:
+    broken = first_broken(facts(sata_drive(words={75: 0})))
+    assert (broken.name, broken.holds) == ("advertised", False)
+    assert "depth of 1" in broken.found
+
+
+def test_an_ahci_controller_without_sncq() -> None:
+    broken = first_broken(replace(facts(), ahci_caps=AHCI_CAPS & ~(1 << 30)))
+    assert broken.name == "controller"
+    assert "ahci at 0000:00:1f.2 (8086:2922): AHCI CAP.SNCQ is 0" in broken.found
+
+
+def on_ide(words: dict[int, int]) -> Facts:
+    ide = Controller("0000:00:01.1", "8086:7010", "ata_piix", "host0")
+    drive = sata_drive(words=words, controller=ide, link=Link("ata1", "ata1.00", "", 0, ""))
+    return replace(facts(drive), ahci_caps=None, can_queue=1, queue_depth=1, overlap=UNQUEUED)
+
+
+def test_an_ide_controller_is_the_cause_whether_the_drive_shows_its_word_76_there_or_not() -> None:
+    for words in ({}, {75: 0, 76: 0, 77: 0, 78: 0}):
+        broken = first_broken(on_ide(words))
+        assert broken.name == "controller"
+        assert "ata_piix takes 1 at once" in broken.found
+
+
+def test_a_controller_that_the_kernel_found_unable() -> None:
+    said = BOOT[3].replace("NCQ (depth 32), AA", "NCQ (depth 0/32)")
+    broken = first_broken(replace(facts(), history=history(*BOOT[:3], said), queue_depth=1))
+    assert broken.name == "controller"
+    assert "NCQ (depth 0/32)" in broken.found
+
+
+NOT_USED = BOOT[3].replace("NCQ (depth 32), AA", "NCQ (not used)")
+
+
+def test_ncq_taken_away_on_the_kernels_command_line() -> None:
+    given = replace(
+        facts(),
+        history=history(*BOOT[:2], "ata1.00: FORCE: modified (noncq)", BOOT[2], NOT_USED),
+        kernel_command_line="root=/dev/vda libata.force=noncq ro",
+        queue_depth=1,
+        overlap=UNQUEUED,
+    )
+    broken = first_broken(given)
+    assert broken.name == "kernel"
+    assert "libata.force=noncq on the kernel's command line" in broken.found
+
+
+def test_ncq_taken_away_by_a_module_option() -> None:
+    forced = history(BOOT[0], "ata1.00: FORCE: horkage modified (noncq)", BOOT[2], NOT_USED)
+    broken = first_broken(replace(facts(), history=forced, queue_depth=1))
+    assert broken.name == "kernel"
+    assert "force option of the libata module" in broken.found
+
+
+def test_ncq_taken_away_by_a_quirk() -> None:
+    broken = first_broken(replace(facts(), history=history(*BOOT[:3], NOT_USED), queue_depth=1))
+    assert broken.name == "kernel"
+    assert "a quirk of the kernel" in broken.found
+
+
+def test_ncq_off_on_the_command_line_is_seen_when_the_boot_log_is_gone() -> None:
+    given = replace(
+        facts(),
+        history=history("something", first=9000),
+        kernel_command_line="libata.force=1:noncq",
+        queue_depth=1,
+    )
+    assert first_broken(given).name == "kernel"
+
+
+def test_a_device_queue_depth_left_at_one() -> None:
+    broken = first_broken(replace(facts(), queue_depth=1, overlap=UNQUEUED))
+    assert (broken.name, broken.found) == ("setting", "device queue depth is 1")
+
+
+def test_ncq_switched_off_by_error_handling_though_sysfs_reads_32() -> None:
+    given = replace(facts(), history=history(*BOOT, DISABLED), overlap=UNQUEUED)
+    broken = first_broken(given)
+    assert broken.name == "error handling"
+    assert "NCQ disabled due to excessive errors" in broken.found
+    assert "4.000 s after boot" in broken.found
+    assert "still reads 32" in broken.found
+
+
+def test_that_event_counts_though_a_write_to_the_queue_depth_has_mended_it() -> None:
+    assert first_broken(replace(facts(), history=history(*BOOT, DISABLED))).name == "error handling"
+
+
+def test_another_drives_event_is_not_this_ones() -> None:
+    other = history(*BOOT, DISABLED.replace("ata1.00", "ata2.00"))
+    assert ladder(replace(facts(), history=other)).first_broken is None
+
+
+def test_a_drive_attached_since_then_does_not_inherit_the_event() -> None:
+    replugged = history(*BOOT, DISABLED, *BOOT[1:])
+    assert ladder(replace(facts(), history=replugged)).first_broken is None
+    again = history(*BOOT, DISABLED, *BOOT[1:], DISABLED)
+    assert first_broken(replace(facts(), history=again)).name == "error handling"
+
+
+def test_requests_that_never_overlap() -> None:
+    broken = first_broken(replace(facts(), overlap=ALONE))
+    assert broken.name == "overlap"
+    assert "at most 1 outstanding" in broken.found
+
+
+def test_nothing_is_taken_for_true_when_the_kernel_log_has_wrapped() -> None:
+    wrapped = ladder(replace(facts(), history=history("something", first=9000)))
+    assert wrapped.first_broken is None
+    # The kernel rung still holds: a depth above 1 is given only to what is queued to.
+    assert [rung.name for rung in wrapped.unknown] == ["error handling"]
+    assert "wrapped" in wrapped.unknown[0].found
+    shallow = ladder(replace(facts(), history=history("something", first=9000), queue_depth=1))
+    assert [rung.name for rung in shallow.unknown] == ["kernel", "error handling"]
+
+
+def test_an_overlap_that_cannot_be_seen_is_unknown() -> None:
+    blind = ladder(replace(facts(), overlap=None, no_overlap="no tracing here"))
+    assert blind.first_broken is None
+    assert [(rung.name, rung.found) for rung in blind.unknown] == [("overlap", "no tracing here")]
+
+
+def test_behind_a_sas_hba_it_is_said_what_cannot_be_known() -> None:
+    hba = Controller("0000:03:00.0", "1000:0097", "mpt3sas", "host0")
+    seen = Overlap("scsi", 256, {"READ_10": 256}, 256, 8, 7.0)
+    drive = sata_drive(controller=hba, link=None)
+    given = replace(facts(drive), ahci_caps=None, can_queue=9900, overlap=seen)
+    climbed = ladder(given)
+    assert climbed.first_broken is None
+    assert [rung.name for rung in climbed.unknown] == [
+        "controller",
+        "kernel",
+        "error handling",
+        "overlap",
+    ]
+    assert all("mpt3sas" in rung.found for rung in climbed.unknown)
+    assert first_broken(replace(given, queue_depth=1)).name == "setting"
+    assert first_broken(replace(given, overlap=replace(seen, most=1))).name == "overlap"
+
+
+def test_a_scsi_drive_has_rungs_of_its_own() -> None:
+    seen = Overlap("scsi", 256, {"READ_10": 256}, 256, 8, 7.0)
+    given = replace(facts(scsi_drive()), queue_depth=64, can_queue=256, overlap=seen)
+    assert ladder(given).first_broken is None
+    assert ladder(given).unknown == ()
+    assert first_broken(replace(given, inquiry=bytes(8))).name == "advertised"
+    assert first_broken(replace(given, can_queue=1)).name == "controller"
+    assert first_broken(replace(given, queue_type="none")).name == "kernel"
+    assert first_broken(replace(given, queue_depth=1)).name == "setting"
+
+
+# The first write to queue_depth.
+
+
+def test_nothing_is_written_after_error_handling_switched_queueing_off() -> None:
+    broken = ladder(replace(facts(), history=history(*BOOT, DISABLED)))
+    for depth in (1, 8, 32):  # even 1: giving 32 back afterwards would mend what is to be found
+        with pytest.raises(DriveFault, match="NCQ disabled due to excessive errors"):
+            refuse("bench", sata_drive(), depth, broken)
+
+
+def test_error_handling_forbids_the_write_even_above_another_broken_rung() -> None:
+    both = ladder(replace(facts(), queue_depth=1, history=history(*BOOT, DISABLED)))
+    with pytest.raises(DriveFault, match="error handling"):
+        refuse("bench", sata_drive(), 32, both)
+
+
+def test_a_drive_that_cannot_queue_is_not_set_deeper() -> None:
+    broken = ladder(replace(facts(), ahci_caps=0))
+    refuse("bench", sata_drive(), 1, broken)
+    with pytest.raises(DriveFault, match=r"SNCQ is 0"):
+        refuse("bench", sata_drive(), 8, broken)
+
+
+def test_a_depth_left_at_one_may_be_raised() -> None:
+    refuse("bench", sata_drive(), 32, ladder(replace(facts(), queue_depth=1)))
+
+
+@pytest.mark.parametrize("depth", [0, -1, 33])
+def test_a_depth_that_ncq_does_not_have(depth: int) -> None:
+    with pytest.raises(Misuse, match="it is 1 to 32"):
+        refuse("bench", sata_drive(), depth, ladder(facts()))
+
+
+def test_a_depth_that_this_drive_does_not_have() -> None:
+    shallow = sata_drive(words={75: 0x001E})
+    refuse("bench", shallow, 31, ladder(facts(shallow)))
+    with pytest.raises(Misuse, match="holds 31 commands at most"):
+        refuse("bench", shallow, 32, ladder(facts(shallow)))
+
+
+# Traces.
+
+LIBATA = """\
+# tracer: nop
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+ kworker/0:1H-44  [000] d..1.  10.000000: ata_qc_issue: ata_port=1 ata_dev=0 tag=3 \
+proto=ATA_PROT_NCQ cmd=ATA_CMD_FPDMA_READ  tf=(60/08:18:10:ee:01/00:00:00:00:00/40)
+ kworker/0:1H-44  [000] d..1.  10.001000: ata_qc_issue: ata_port=1 ata_dev=0 tag=4 \
+proto=ATA_PROT_NCQ cmd=ATA_CMD_FPDMA_READ  tf=(60/08:20:10:ee:01/00:00:00:00:00/40)
+ kworker/0:1H-44  [000] d..1.  10.001500: ata_qc_issue: ata_port=2 ata_dev=0 tag=9 \
+proto=ATA_PROT_NCQ cmd=ATA_CMD_FPDMA_READ  tf=(60/08:48:10:ee:01/00:00:00:00:00/40)
+          <idle>-0  [001] d.h1.  10.003000: ata_qc_complete_done: ata_port=1 ata_dev=0 tag=3 \
+flags=b{ ACTIVE DMAMAP IO } status={ DRDY }  res=(40/00:00:00:00:00/00:00:00:00:00/00)
+          <idle>-0  [001] d.h1.  10.004000: ata_qc_complete_failed: ata_port=1 ata_dev=0 tag=4 \
+flags=b{ ACTIVE DMAMAP IO } status={ DRDY ERR }  res=(41/40:00:00:00:00/00:00:00:00:00/00)
+ kworker/0:1H-44  [000] d..1.  10.010000: ata_qc_issue: ata_port=1 ata_dev=0 tag=5 \
+proto=ATA_PROT_NCQ cmd=ATA_CMD_FPDMA_READ  tf=(60/08:28:10:ee:01/00:00:00:00:00/40)
+          <idle>-0  [001] d.h1.  10.011000: ata_qc_complete_done: ata_port=1 ata_dev=0 tag=5 \
+flags=b{ ACTIVE DMAMAP IO } status={ DRDY }  res=(40/00:00:00:00:00/00:00:00:00:00/00)
+"""
+
+SCSI = """\
+ fio-9  [001] .....  5.000000: scsi_dispatch_cmd_start: host_no=1 channel=0 id=3 lun=0 \
+data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL driver_tag=7 scheduler_tag=-1 \
+cmnd=(READ_10 lba=1 txlen=8 protect=0 raw=28 00 00 00 00 01 00 00 08 00)
+ fio-9  [001] .....  5.000100: scsi_dispatch_cmd_start: host_no=1 channel=0 id=3 lun=0 \
+data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL driver_tag=8 scheduler_tag=-1 \
+cmnd=(READ_10 lba=2 txlen=8 protect=0 raw=28 00 00 00 00 02 00 00 08 00)
+ <idle>-0  [001] d.H2.  5.000400: scsi_dispatch_cmd_done: host_no=1 channel=0 id=3 lun=0 \
+data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL driver_tag=7 scheduler_tag=-1 \
+cmnd=(READ_10 lba=1 txlen=8 protect=0 raw=28 00 00 00 00 01 00 00 08 00) result=(status=GOOD)
+ <idle>-0  [001] d.H2.  5.000500: scsi_dispatch_cmd_done: host_no=1 channel=0 id=3 lun=0 \
+data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL driver_tag=8 scheduler_tag=-1 \
+cmnd=(READ_10 lba=2 txlen=8 protect=0 raw=28 00 00 00 00 02 00 00 08 00) result=(status=GOOD)
+"""
+
+
+def test_overlap_is_counted_from_libatas_tracepoints() -> None:
+    seen = read_trace(LIBATA, "libata", (1, 0))
+    assert seen.opcodes == {"READ FPDMA QUEUED": 3}
+    assert (seen.commands, seen.queued, seen.most) == (3, 3, 2)
+    # 1 ms of one, 2 ms of two, 1 ms of one, and later 1 ms of one: 7 tag-ms in 5 busy ms.
+    assert seen.mean == pytest.approx(7 / 5)
+
+
+def test_only_the_drive_asked_for_is_counted() -> None:
+    assert read_trace(LIBATA, "libata", (2, 0)).commands == 1
+    assert read_trace(LIBATA, "libata", (1, 1)).commands == 0
+
+
+def test_commands_without_a_tag_do_not_count_as_queued() -> None:
+    unqueued = LIBATA.replace("tf=(60/", "tf=(25/").replace(
+        "ATA_CMD_FPDMA_READ", "ATA_CMD_READ_EXT"
+    )
+    seen = read_trace(unqueued, "libata", (1, 0))
+    assert seen.opcodes == {"READ DMA EXT": 3}
+    assert (seen.queued, seen.most, seen.mean) == (0, 0, 0.0)
+    assert "none of them queued" in str(seen)
+
+
+def test_overlap_is_counted_from_the_scsi_layers_tracepoints() -> None:
+    seen = read_trace(SCSI, "scsi", (1, 0, 3, 0))
+    assert seen.opcodes == {"READ_10": 2}
+    assert (seen.queued, seen.most) == (2, 2)
+    assert seen.mean == pytest.approx((0.1 + 2 * 0.3 + 0.1) / 0.5)
+
+
+def test_an_older_kernels_trace_without_tags_tells_commands_by_their_bytes() -> None:
+    old = SCSI.replace("driver_tag=7 scheduler_tag=-1 ", "").replace(
+        "driver_tag=8 scheduler_tag=-1 ", ""
+    )
+    assert read_trace(old, "scsi", (1, 0, 3, 0)).most == 2
+
+
+def test_an_empty_trace_says_that_nothing_was_seen() -> None:
+    assert str(read_trace("# tracer: nop\n", "libata", (1, 0))).startswith("no command seen")
