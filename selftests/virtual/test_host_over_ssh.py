@@ -127,18 +127,19 @@ def test_a_refused_command_brings_its_sense_data(host: Host) -> None:
     host.release_device(handle)
 
 
-def test_a_mounted_disk_is_busy(host: Host) -> None:
+def test_a_disk_in_use_is_busy(host: Host) -> None:
+    image = "/tmp/selftest-image"
     host.run(["modprobe", "loop"], deadline=AWAIT_S, check=False)
-    host.run(["truncate", "-s", "16M", "/tmp/selftest-image"], deadline=AWAIT_S)
-    made = host.run(["losetup", "--find", "--show", "/tmp/selftest-image"], deadline=AWAIT_S)
-    loop = made.stdout.decode().strip()
+    host.run(["truncate", "-s", "16M", image], deadline=AWAIT_S)
+    loop = (
+        host.run(["losetup", "--find", "--show", image], deadline=AWAIT_S).stdout.decode().strip()
+    )
     try:
-        host.run(["mkfs.ext4", "-q", loop], deadline=AWAIT_S)
-        host.run(["mkdir", "-p", "/tmp/selftest-mount"], deadline=AWAIT_S)
-        host.run(["mount", loop, "/tmp/selftest-mount"], deadline=AWAIT_S)
-        with pytest.raises(DeviceBusy, match="mounted"):
+        host.run(["mkswap", loop], deadline=AWAIT_S)
+        host.run(["swapon", loop], deadline=AWAIT_S)
+        with pytest.raises(DeviceBusy, match="swap"):
             host.hold_device(loop)
-        host.run(["umount", loop], deadline=AWAIT_S)
+        host.run(["swapoff", loop], deadline=AWAIT_S)
         host.release_device(host.hold_device(loop))
     finally:
         host.run(["losetup", "--detach", loop], deadline=AWAIT_S)

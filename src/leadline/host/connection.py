@@ -53,6 +53,8 @@ __all__ = [
 CALL_S = 30.0  # a file operation; a sick drive's sysfs may hang
 KILL_S = 10.0  # what the agent may need to end a program, and to say so
 RETRY_S = 1.0
+ATTEMPT_S = 30.0  # a login may hang when the rig goes down in the middle of it
+HOPELESS = ("host-key-changed", "host-key-unknown", "configuration")
 LOCK_RETRY_S = 0.1
 
 # SPC-4/SAM-5 status bytes; sense keys NO SENSE and RECOVERED ERROR come with good data.
@@ -313,19 +315,23 @@ class Host:
         """Connect anew, trying until ``deadline`` seconds have passed; for after a reboot.
 
         Programs, handles and locks of the old connection are gone; leases and journals
-        are taken up again.  A changed or unknown host key ends the trying at once.
+        are taken up again.  A changed or unknown host key ends the trying at once, with
+        HostLost; otherwise DeadlinePassed tells the last attempt's trouble.
         """
         self._wire.close()
         limit = time.monotonic() + deadline
         while True:
+            attempt = min(limit - time.monotonic(), ATTEMPT_S)
             try:
-                self._wire = self._connect(limit - time.monotonic(), fresh=True)
+                self._wire = self._connect(attempt, fresh=True)
                 break
-            except HostLost as lost:
-                hopeless = lost.reason in ("host-key-changed", "host-key-unknown", "configuration")
-                if hopeless or time.monotonic() + RETRY_S > limit:
+            except (HostLost, DeadlinePassed) as trouble:
+                if isinstance(trouble, HostLost) and trouble.reason in HOPELESS:
                     raise
-                time.sleep(RETRY_S)
+                if time.monotonic() + RETRY_S > limit:
+                    what = f"{self.name}: no connection within {deadline:g} s; at last: {trouble}"
+                    raise DeadlinePassed(what) from None
+            time.sleep(RETRY_S)
         self.versions.clear()
         for take_up in list(self.after_reconnect):
             take_up()

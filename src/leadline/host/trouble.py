@@ -20,7 +20,9 @@ def printable(text: str | bytes) -> str:
 
 def last_lines(text: str | bytes) -> str:
     """The last lines of what a program printed, indented to stand below a message."""
-    lines = [line.rstrip() for line in printable(text).splitlines() if line.strip()]
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    lines = [printable(line.rstrip()) for line in text.splitlines() if line.strip()]
     return "".join(f"\n    {line}" for line in lines[-TAIL_LINES:])
 
 
