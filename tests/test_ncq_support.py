@@ -17,7 +17,7 @@ def test_drive_advertises_ncq(identify, drive_model):
 
 @pytest.mark.protocol("sata")
 def test_every_rung_of_the_ladder_holds(ladder):
-    assert ladder.first_broken is None, ladder.explanation()
+    assert ladder.first_broken is None, str(ladder)
 
 
 def test_kernel_lets_the_drive_hold_a_queue(device_queue_depth):
