@@ -31,7 +31,5 @@ def measure() -> dict[str, object]:
         "framework_s": round(framework, 1),
         "framework_share": round(share, 3),
         "framework_limit": FRAMEWORK_LIMIT,
-        "within_limits": done.returncode == 0
-        and wall <= WALL_LIMIT_S
-        and share <= FRAMEWORK_LIMIT,
+        "within_limits": done.returncode == 0 and wall <= WALL_LIMIT_S and share <= FRAMEWORK_LIMIT,
     }
