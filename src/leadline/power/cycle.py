@@ -23,12 +23,22 @@ from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec
 from leadline.power.dark import Eyes, HotPlug, Subject, WholeHost
 from leadline.power.outlets import Rescan, Supply, lent, switch_all
-from leadline.power.pdu import Switched
 from leadline.power.sight import Sight
 
 LOOK_S = 0.25
 FIRST_RESCAN_S = 2.0  # most controllers notice by themselves
 RESCAN_EVERY_S = 5.0  # a rescan resets an empty port: too often, and a disk never spins up
+
+
+@dataclass(frozen=True)
+class Dark:
+    """How it went dark: the first `Phases`, and when, by the machine's clock, it was off."""
+
+    announce_s: float
+    command_s: float
+    readback_s: float
+    gone_s: float
+    off_at: float
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class Phases:
     announce_s: float  # graceful: device/delete, or the host's shutdown; else nothing
     command_s: float  # the PDU had answered "off"
     readback_s: float  # after that: its status said off
-    gone_s: float  # after that: the drive was proven gone
+    gone_s: float  # from the readback: the drive was proven gone, which waits for off_s
     off_s: float  # from the readback until "on" was sent
     on_s: float  # from that until the status said on
     back_s: float  # from the readback of on: the kernel had the drive (with its host, booted)
@@ -112,15 +122,7 @@ def power_cycle(
     queue, or not at all though its link is up; RigTrouble when power or the host are
     not proven; Misuse when the outlet feeds the machine that this runs on.
     """
-    sight = Sight(bench.host, drive)
-    others = [Sight(bench.host, other) for other in sharing]
-    subject: Subject
-    if feeds == "host":
-        _refuse_own_machine(bench.host)
-        at_risk = leave.at_risk if isinstance(leave, HostAdmission) else ()
-        subject = WholeHost(bench.host, bench.host_spec, [sight, *others], at_risk)
-    else:
-        subject = HotPlug(sight, others)
+    subject, sight = _subject(bench, drive, leave, feeds, sharing)
     mark = bench.watch.mark() if bench.watch else 0
     rescan = Rescan(bench.host_spec, sight.scan_path) if feeds == "drive" else None
     with lent(bench.journal, supplies, subject.put_back, rescan):
@@ -134,6 +136,58 @@ def power_cycle(
     return PowerCycle(drive, after, feeds, abrupt, phases, window, True, ())
 
 
+def power_off(
+    bench: Bench,
+    drive: Drive,
+    supplies: Sequence[Supply],
+    leave: Leave,
+    *,
+    feeds: Literal["drive", "host"],
+    abrupt: bool = False,
+    sharing: Sequence[Drive] = (),
+) -> Dark:
+    """Cut the power of a drive as `power_cycle` does, prove that it is off, and leave it so.
+
+    Nothing switches it on again: it is off because somebody wanted it off.
+    """
+    subject, _ = _subject(bench, drive, leave, feeds, sharing)
+    return go_dark(subject, supplies, leave, off_s=drive.spec.off_s, abrupt=abrupt)
+
+
+def _subject(
+    bench: Bench, drive: Drive, leave: Leave, feeds: str, sharing: Sequence[Drive]
+) -> tuple[Subject, Sight]:
+    if feeds == "host":
+        _refuse_own_machine(bench.host)
+    sight = Sight(bench.host, drive)
+    others = [Sight(bench.host, other) for other in sharing]
+    if feeds != "host":
+        return HotPlug(sight, others), sight
+    at_risk = leave.at_risk if isinstance(leave, HostAdmission) else ()
+    return WholeHost(bench.host, bench.host_spec, [sight, *others], at_risk), sight
+
+
+def go_dark(
+    subject: Subject, supplies: Sequence[Supply], leave: Leave, *, off_s: float, abrupt: bool
+) -> Dark:
+    """Announce, off, and the proof that it is off, `off_s` or more seconds later."""
+    start = time.monotonic()
+    subject.prepare(abrupt=abrupt)
+    told = time.monotonic()
+    switched = switch_all(supplies, on=False)
+    off_at = time.monotonic()
+    leave.release()  # while it is held, the kernel keeps the old node's name
+    subject.prove_gone(abrupt=abrupt, supplies=supplies, discharged_at=off_at + off_s)
+    command_s = sum(one.seconds for one in switched[:-1]) + switched[-1].command_s
+    return Dark(
+        announce_s=told - start,
+        command_s=command_s,
+        readback_s=off_at - told - command_s,
+        gone_s=time.monotonic() - off_at,
+        off_at=off_at,
+    )
+
+
 def carry_out(
     subject: Subject,
     eyes: Eyes,
@@ -144,36 +198,25 @@ def carry_out(
     abrupt: bool,
 ) -> tuple[Phases, Identity]:
     """The cycle itself: announce, off, gone, wait, on, back, ready; who came back."""
-    start = time.monotonic()
-    subject.prepare(abrupt=abrupt)
-    told = time.monotonic()
-    switched = switch_all(supplies, on=False)
-    off_at = time.monotonic()
-    leave.release()  # while it is held, the kernel keeps the old node's name
-    subject.prove_gone(abrupt=abrupt, supplies=supplies)
-    gone_at = time.monotonic()
-    time.sleep(max(0.0, off_at + off_s - gone_at))
+    dark = go_dark(subject, supplies, leave, off_s=off_s, abrupt=abrupt)
+    time.sleep(max(0.0, dark.off_at + off_s - time.monotonic()))
     on_from = time.monotonic()
     switch_all(supplies, on=True)
     on_at = time.monotonic()
     subject.come_back()
     back, identified, ready, identity = _await_ready(eyes, on_at)
     phases = Phases(
-        announce_s=told - start,
-        command_s=_command_s(switched),
-        readback_s=off_at - told - _command_s(switched),
-        gone_s=gone_at - off_at,
-        off_s=on_from - off_at,
+        announce_s=dark.announce_s,
+        command_s=dark.command_s,
+        readback_s=dark.readback_s,
+        gone_s=dark.gone_s,
+        off_s=on_from - dark.off_at,
         on_s=on_at - on_from,
         back_s=back - on_at,
         identify_s=identified - on_at,
         ready_s=ready - on_at,
     )
     return phases, identity
-
-
-def _command_s(switched: Sequence[Switched]) -> float:
-    return sum(one.seconds for one in switched[:-1]) + switched[-1].command_s
 
 
 def _await_ready(eyes: Eyes, on_at: float) -> tuple[float, float, float, Identity]:

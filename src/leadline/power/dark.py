@@ -18,6 +18,8 @@ from leadline.power.sight import Look
 
 POLL_S = 0.1
 NOTICE_S = 30.0  # for the kernel to see by itself that a drive is gone; SAS HBAs take longest
+HOLD_UP_S = 20.0  # beyond the drive's `off_s`, for a supply that holds its voltage longest
+RETRY_S = 1.0
 SHUTDOWN_S = 120.0  # systemd stops what does not end by itself after 90 s
 UNREACHABLE_S = 30.0  # a host without power; ssh notices after 15 s of silence
 # From the loss of the connection to the end of a shutdown: unmounting, and the drives' standby.
@@ -32,6 +34,9 @@ class Eyes(Protocol):
 
     @property
     def key(self) -> str: ...
+
+    @property
+    def scan_path(self) -> str: ...
 
     @property
     def known(self) -> Mapping[str, str]: ...
@@ -74,8 +79,11 @@ class Subject(Protocol):
         Abrupt: it is not told; only what is not under test is made safe.
         """
 
-    def prove_gone(self, *, abrupt: bool, supplies: Sequence[Supply]) -> None:
-        """Return only when it is proven to have no power."""
+    def prove_gone(self, *, abrupt: bool, supplies: Sequence[Supply], discharged_at: float) -> None:
+        """Return only when it is proven to have no power.
+
+        Before `discharged_at` (of the machine's clock) it may live on a little.
+        """
 
     def come_back(self) -> None:
         """Wait for what must be there before the drive can be."""
@@ -95,16 +103,30 @@ class HotPlug:
         for eyes in () if abrupt else self._all:
             eyes.delete()
 
-    def prove_gone(self, *, abrupt: bool, supplies: Sequence[Supply]) -> None:
-        """The kernel has lost it, or is made to; and then a rescan finds no such drive."""
+    def prove_gone(self, *, abrupt: bool, supplies: Sequence[Supply], discharged_at: float) -> None:
+        """The kernel has lost it, or is made to; and then a rescan finds no such drive.
+
+        A drive may live on what its supply has stored, so the rescan waits for that, and
+        a drive that it finds all the same is deleted and looked for again for a while.
+        """
         if abrupt:
             _wait(lambda: all(eyes.noticed() for eyes in self._all), NOTICE_S)
+        time.sleep(max(0.0, discharged_at - time.monotonic()))
+        limit = time.monotonic() + HOLD_UP_S
+        while True:
             for eyes in self._all:
                 eyes.delete()
-        for eyes in self._all:
-            eyes.rescan()
+            self._rescan()
+            still_there = [eyes for eyes in self._all if eyes.look().drive]
+            if not still_there or time.monotonic() >= limit:
+                break
+            time.sleep(RETRY_S)
         for eyes in self._all:
             self._gone(eyes, supplies)
+
+    def _rescan(self) -> None:
+        for eyes in {eyes.scan_path: eyes for eyes in self._all}.values():
+            eyes.rescan()
 
     def _gone(self, eyes: Eyes, supplies: Sequence[Supply]) -> None:
         look = eyes.look()
@@ -128,8 +150,7 @@ class HotPlug:
         """Nothing stands between the outlet and the drive."""
 
     def put_back(self) -> None:
-        for eyes in self._all:
-            eyes.rescan()
+        self._rescan()
 
 
 class WholeHost:
@@ -166,7 +187,7 @@ class WholeHost:
             )
         time.sleep(GRACE_S)
 
-    def prove_gone(self, *, abrupt: bool, supplies: Sequence[Supply]) -> None:
+    def prove_gone(self, *, abrupt: bool, supplies: Sequence[Supply], discharged_at: float) -> None:
         """It answers no more; that it was off is proven when it comes back with another boot."""
         if not _wait(lambda: not self._host.alive(), UNREACHABLE_S):
             outlets = " and ".join(map(str, supplies))

@@ -99,7 +99,7 @@ def switch_all(supplies: Sequence[Supply], *, on: bool) -> list[Switched]:
     return switched
 
 
-def restore_outlets(here: Host) -> list[str]:
+def restore_outlets(here: Host, *, directory: str | None = None) -> list[str]:
     """Switch on what dead runs left off; one sentence for each thing done.
 
     `here` is a connection to this machine, where the journals are.  Raises RigTrouble,
@@ -107,7 +107,7 @@ def restore_outlets(here: Host) -> list[str]:
     """
     said: list[str] = []
     troubles: list[str] = []
-    for dead in dead_entries(here, ENTRY):
+    for dead in dead_entries(here, ENTRY, directory=directory):
         try:
             said += _restore(dead)
         except RigTrouble as trouble:
