@@ -96,11 +96,11 @@ def test_the_log_has_room_so_that_fio_need_not_drain_the_queue_to_make_more() ->
 
 def test_the_first_slice_gathers_the_others_and_each_awaits_the_one_before() -> None:
     jobs = parsed([*PAIR, SliceSetting(None, 1)])
-    assert jobs["s00.0"]["exec_prerun"] == f"sh turn.sh gather 2 depth {DEPTH_PATH} 1"
-    assert jobs["s01.0"]["exec_prerun"] == (
-        f"sh turn.sh tell asleep await s00.0.postrun.txt depth {DEPTH_PATH} 8"
-    )
-    assert jobs["s02.0"]["exec_prerun"] == "sh turn.sh tell asleep await s01.0.postrun.txt"
+    assert [jobs[name]["exec_prerun"] for name in jobs.sections()] == [
+        f"set -- gather 2 depth {DEPTH_PATH} 1 && . ./turn.sh",
+        f"set -- tell asleep await s00.0.postrun.txt depth {DEPTH_PATH} 8 && . ./turn.sh",
+        "set -- tell asleep await s01.0.postrun.txt && . ./turn.sh",
+    ]
     assert jobs["s00.0"]["exec_postrun"] == "echo done"
     assert "exec_postrun" not in jobs["s02.0"]
 

@@ -229,13 +229,16 @@ def test_requests_of_an_instant_measure_nothing() -> None:
     st.floats(0.0005, 0.02),
     st.floats(0.0, 0.1),
 )
-def test_littles_law_holds_on_every_healthy_slice(
+def test_rate_and_depth_are_right_whatever_the_phase_of_the_window(
     depth: int, channels: int, service_s: float, opened_late_s: float
 ) -> None:
-    """Over the window, with the requests that straddle its edges counted in part."""
+    """A slow drive completes a dozen requests: counting whole ones would be off by 8 %."""
     found = measured(closed_loop(depth, channels, service_s, opened_late_s=opened_late_s))
-    # fio's log rounds each completion down, by half a millisecond on average.
+    # fio's log rounds each completion down, by up to a millisecond at either edge.
     assert found.in_flight == pytest.approx(depth, rel=0.01)
+    # The first requests find an empty drive; where theirs is over before the window.
+    if depth <= channels or depth * service_s < 0.05 * channels:
+        assert found.rate == pytest.approx(min(depth, channels) / service_s, rel=0.01)
 
 
 # What voids a slice.

@@ -1,7 +1,6 @@
 """How often a verdict is wrong: simulated, at a size that a test can afford.
 
 Every look counts: a run is wrong when its interval leaves out the truth at any of them.
-The full simulation is a benchmark.
 """
 
 import math

@@ -11,7 +11,7 @@ from leadline.errors import RigTrouble
 from leadline.host.programs import require
 from leadline.host.trouble import DeadlinePassed, ProgramFailed, last_lines, printable
 from leadline.load.jobs import job_name, job_text, pipe_names
-from leadline.load.measure import measure
+from leadline.load.measure import Measured, measure
 from leadline.load.output import Batch, JobResult, read_batch
 from leadline.load.slices import Slice, SliceSetting, void_names
 from leadline.load.workload import Workload
@@ -26,7 +26,7 @@ DRIVE_ERRORS = {EIO, ENODATA, EILSEQ, ETIMEDOUT, EREMOTEIO}
 STARTUP_S = 30.0
 """Time for fio to start and end beside its slices, on the slowest rig."""
 STRETCH = 4.0
-"""How much longer than asked a slice may take (its drain, on a drive that hardly moves)."""
+"""How many times as long as asked slices may take, with their drains."""
 
 
 def run_slices(
@@ -63,8 +63,8 @@ def run_slices(
     )
     if deadline is None:
         deadline = STARTUP_S + STRETCH * sum(setting.seconds for setting in settings)
-    argv = ["sh", "-c", _script(), "leadline-slices", " ".join(pipe_names(settings))]
-    argv.append("--eta=never")
+    argv = ["sh", "-c", _script("batch.sh"), "leadline-slices", _script("turn.sh")]
+    argv += [" ".join(pipe_names(settings)), "--eta=never"]
     if not workload.writes:
         argv.append("--readonly")
     where = f"{host.name}: {node}"
@@ -106,38 +106,56 @@ def slices_of(batch: Batch, settings: Sequence[SliceSetting], seeds: Sequence[in
         requests = [each for name in names for each in batch.requests.get(name, [])]
         ran_s = max((job.ran_s for job in jobs), default=0.0)
         measured = measure(requests, seconds=setting.seconds, ran_s=ran_s)
+        depth = _depth_read(batch.depths.get(names[0], ""), setting)
+        bare = _slice(setting, measured, jobs, job=names[0], seed=seed, device_depth=depth)
         gap_s = None
         if requests:
             origin = measured.first if origin is None else origin
             gap_s = None if drained is None else measured.first - drained
             drained = measured.last
-        bare = Slice(
-            setting=setting,
-            job=names[0],
-            seed=seed,
-            rate=measured.rate,
-            completions=measured.completions,
-            window_s=measured.window_s,
-            mean_latency_s=measured.mean_latency_s,
-            p99_latency_s=measured.p99_latency_s,
-            little_ratio=measured.in_flight / setting.offered_depth,
-            in_flight_by_law=measured.rate * measured.mean_latency_s,
-            started=measured.first - (origin or measured.first),
-            began=measured.first,
-            drain_s=measured.drain_s,
-            gap_s=gap_s,
-            device_depth=_depth_read(batch.depths.get(names[0], ""), setting),
-            cpu=max((job.cpu for job in jobs), default=0.0),
-            fio_version=batch.version,
-            error=_error_text(jobs),
-        )
+        started = measured.first - (origin or measured.first)
+        placed = replace(bare, started=started, gap_s=gap_s, fio_version=batch.version)
         counted = sum(job.counted for job in jobs)
-        slices.append(replace(bare, voids=void_names(bare, logged=len(requests), counted=counted)))
+        slices.append(
+            replace(placed, voids=void_names(placed, logged=len(requests), counted=counted))
+        )
     return slices
 
 
-def _script() -> str:
-    return files("leadline.load").joinpath("batch.sh").read_text("ascii")
+def _slice(
+    setting: SliceSetting,
+    measured: Measured,
+    jobs: Sequence[JobResult],
+    *,
+    job: str,
+    seed: int,
+    device_depth: int | None,
+) -> Slice:
+    """A slice by itself: what it is to its neighbours and what voids it is still to come."""
+    return Slice(
+        setting=setting,
+        job=job,
+        seed=seed,
+        rate=measured.rate,
+        completions=measured.completions,
+        window_s=measured.window_s,
+        mean_latency_s=measured.mean_latency_s,
+        p99_latency_s=measured.p99_latency_s,
+        little_ratio=measured.in_flight / setting.offered_depth,
+        in_flight_by_law=measured.rate * measured.mean_latency_s,
+        started=0.0,
+        began=measured.first,
+        drain_s=measured.drain_s,
+        gap_s=None,
+        device_depth=device_depth,
+        cpu=max((each.cpu for each in jobs), default=0.0),
+        fio_version="",
+        error=_error_text(jobs),
+    )
+
+
+def _script(name: str) -> str:
+    return files("leadline.load").joinpath(name).read_text("ascii")
 
 
 def check_batch(batch: Batch, where: str) -> None:

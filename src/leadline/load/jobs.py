@@ -107,7 +107,7 @@ def _slice_options(
 def _turns(
     settings: Sequence[SliceSetting], index: int, job: int, depth_path: str | None
 ) -> Iterator[str]:
-    """Who waits for whom, in the words of the script in batch.sh."""
+    """Who waits for whom, in the words of turn.sh."""
     setting = settings[index]
     if (index, job) == (0, 0):
         words = ["gather", str(sum(each.jobs for each in settings) - 1)]
@@ -123,7 +123,8 @@ def _turns(
             words += ["depth", str(depth_path), str(setting.device_depth)]
         for follower in range(1, setting.jobs):
             words += ["tell", _go_pipe(index, follower)]
-    yield "exec_prerun=sh turn.sh " + " ".join(words)
+    # Read into the shell that fio starts: one process fewer a job than running it.
+    yield "exec_prerun=set -- " + " ".join(words) + " && . ./turn.sh"
     if index + 1 < len(settings):
         yield "exec_postrun=echo done"
 

@@ -95,7 +95,8 @@ def parse_log(data: bytes) -> Requests:
     for number, line in enumerate(data.splitlines(), 1):
         fields = line.split(b",", 2)
         try:
-            requests.append((int(fields[0]) / 1e3, int(fields[1]) / 1e9))
+            # No request takes no time: a latency of 0 is a clock too coarse to see it.
+            requests.append((int(fields[0]) / 1e3, max(1, int(fields[1])) / 1e9))
         except (ValueError, IndexError):
             shown = line[:80].decode("ascii", "replace")
             raise RigTrouble(f"fio's log, line {number}: {shown!r} is no request") from None

@@ -76,15 +76,16 @@ def offered_for(device_depth: int, nr_requests: int | None = None) -> int:
 class Slice:
     """One measured slice.
 
-    Counted are the requests that completed in the window, from WARM_UP_S after the first
-    was issued to `setting.seconds` after it; `rate` is in requests a second, latencies are
-    fio's `lat` (submission to completion, seconds).  `little_ratio` is the mean number of
-    requests in flight over the window against the offered depth; `in_flight_by_law` the
-    same by rate x mean latency.  `started` is in seconds since the batch's first slice
-    began, `began` in seconds of the rig's clock (Unix); `drain_s` is how long the last
-    requests took after the slice's end, `gap_s` the time since the slice before had
-    drained (None for the first).  `device_depth` is what the kernel said after it was set.
-    `cpu` is the share of one CPU used by the busiest of fio's threads.
+    `rate` is in requests a second over the window, which begins WARM_UP_S after the first
+    request was issued and ends when issuing does; `completions` is how many ended in it,
+    latencies are theirs: fio's `lat` (submission to completion, seconds).  `little_ratio`
+    is the mean number of requests in flight over the window against the offered depth;
+    `in_flight_by_law` the same number by rate x mean latency.  `started` is in seconds
+    since the batch's first slice began, `began` in seconds of the rig's clock (Unix);
+    `drain_s` is how long the last requests took after the slice's end, `gap_s` the time
+    since the slice before had drained (None for the first).  `device_depth` is what the
+    kernel said after it was set.  `cpu` is the share of one CPU used by the busiest of
+    fio's threads.
     """
 
     setting: SliceSetting
