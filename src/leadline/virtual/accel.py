@@ -1,0 +1,132 @@
+"""Whether QEMU can use the processor's virtualisation: tried, for /dev/kvm alone says little."""
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from leadline.errors import RigTrouble
+from leadline.host.programs import install_hint
+from leadline.host.trouble import printable
+from leadline.inventory.fields import user_cache
+
+QEMU = "qemu-system-x86_64"
+_OLDEST_QEMU = (6, 2)  # `-device` takes JSON from there on
+_PROBE_SECONDS = 10.0  # 1 s is usual; asked once a boot
+_VERSION_SECONDS = 20.0
+_DEVICE = Path("/dev/kvm")
+
+# With no root file system a kernel panics once it has set up processors, memory, interrupts and
+# timers: further than a machine comes on which KVM starts and then hangs.
+_END = b"Kernel panic - not syncing: VFS"
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """How QEMU is to run the guest's code."""
+
+    kvm: bool
+    notice: str
+    """One line for the user when it is emulated, else ""."""
+
+    def arguments(self) -> list[str]:
+        """For QEMU's command line."""
+        if self.kvm:
+            return ["-accel", "kvm", "-cpu", "host"]
+        return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+
+    def kernel_arguments(self) -> str:
+        """For the guest's kernel.
+
+        An emulated time stamp counter follows this machine's.  Linux does not trust it unless
+        told to, and reads the slow HPET instead: a quarter of the boot.
+        """
+        return "" if self.kvm else "tsc=reliable"
+
+
+def choose(kernel: Path) -> Accelerator:
+    """KVM when `kernel` runs under it, else emulation.
+
+    Raises RigTrouble when QEMU is missing or too old.
+    """
+    version = _qemu_version()
+    if not _DEVICE.exists():
+        return Accelerator(False, f"no {_DEVICE}: the machine is emulated, which is slower")
+    if not os.access(_DEVICE, os.R_OK | os.W_OK):
+        return Accelerator(
+            False,
+            f"no permission to use {_DEVICE}: the machine is emulated, which is slower "
+            "(usually it is enough to be in the group kvm)",
+        )
+    if _remembered(version, kernel):
+        return Accelerator(True, "")
+    return Accelerator(
+        False, f"{_DEVICE} is there but runs no Linux: the machine is emulated, which is slower"
+    )
+
+
+def _qemu_version() -> str:
+    try:
+        answer = subprocess.run(
+            [QEMU, "--version"],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_VERSION_SECONDS,
+        )
+    except FileNotFoundError:
+        raise RigTrouble(
+            f"{QEMU} is not installed, and is the virtual rig's machine: {install_hint(QEMU)}"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise RigTrouble(f"`{QEMU} --version` said nothing in {_VERSION_SECONDS:.0f} s") from None
+    first = printable(answer.stdout.partition("\n")[0])
+    words = [word for word in first.split() if word[:1].isdigit()]
+    numbers = tuple(int(part) for part in words[0].split(".")[:2]) if words else (0, 0)
+    if numbers < _OLDEST_QEMU:
+        oldest = ".".join(map(str, _OLDEST_QEMU))
+        raise RigTrouble(f"{first or QEMU}: {oldest} or newer is needed: {install_hint(QEMU)}")
+    return first
+
+
+def _remembered(version: str, kernel: Path) -> bool:
+    """The probe's answer, asked once for each boot of this machine and each QEMU."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    notes = user_cache() / "leadline" / "kvm.json"
+    try:
+        known = json.loads(notes.read_text())
+        if (known["boot"], known["qemu"]) == (boot, version):
+            return bool(known["works"])
+    except (OSError, ValueError, KeyError):
+        pass  # never asked, or unreadable: ask
+    works = boots(kernel, Accelerator(True, ""))
+    notes.parent.mkdir(parents=True, exist_ok=True)
+    notes.write_text(json.dumps({"boot": boot, "qemu": version, "works": works}))
+    return works
+
+
+def boots(kernel: Path, accelerator: Accelerator) -> bool:
+    """Whether the kernel gets to the end of its own start on such a machine, in good time."""
+    words = [QEMU, "-machine", "q35", *accelerator.arguments(), "-smp", "2", "-m", "256"]
+    words += ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
+    words += ["-serial", "stdio", "-kernel", str(kernel), "-append"]
+    words += [f"console=ttyS0 panic=-1 {accelerator.kernel_arguments()}"]
+    try:
+        answer = subprocess.run(
+            words,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PROBE_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return _END in answer.stdout
+
+
+def missing_programs() -> list[str]:
+    """Programs that starting a virtual rig needs and that are not there."""
+    wanted = (QEMU, "ssh", "ssh-keygen", "setpriv")
+    return [program for program in wanted if shutil.which(program) is None]

@@ -1,0 +1,205 @@
+"""The virtual rig's machine: QEMU's command line, and how a drive is attached to it."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from leadline.errors import Misuse
+from leadline.inventory.rig import Rig
+from leadline.virtual.accel import QEMU, Accelerator
+from leadline.virtual.profile import Profile
+
+_GUEST_ADDRESS = "10.0.2.15"  # as guest/init sets it
+_NETWORK = "net0"
+_AHCI_PORTS = 6  # of the ICH9 that is part of q35
+_IDE_UNITS = 4
+_BOOT_MIB = 192
+_KERNEL_ARGUMENTS = "console=ttyS0 panic=-1 net.ifnames=0"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a drive says of itself.  `vendor` and `model` are INQUIRY's for a SCSI drive."""
+
+    model: str
+    serial: str
+    firmware: str
+    wwn: str | None
+    vendor: str = ""
+
+
+def profile_identity(profile: Profile) -> Identity:
+    """The identity of a drive that runs on this profile."""
+    if profile.is_scsi:
+        model, vendor = profile.product or "", profile.vendor or ""
+    else:
+        model, vendor = profile.model or "", ""
+    return Identity(model, profile.serial, profile.firmware, profile.wwn, vendor)
+
+
+def spec_identity(rig: Rig, slot: str) -> Identity:
+    """The identity that the rig file expects: for a medium that has none, an NBD export."""
+    spec = rig.drive(slot)
+    model, vendor = spec.model, ""
+    if spec.protocol != "sata":
+        vendor, _, model = model.rpartition(" ")
+    return Identity(model, spec.serial, spec.firmware, spec.wwn, vendor)
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """Where a slot's drive sits in the machine."""
+
+    slot: str
+    bus: str
+    name: str
+    """QEMU's id of the device; slots may have names that QEMU does not take."""
+    port: int
+
+    @property
+    def node(self) -> str:
+        """QEMU's name of the block node behind the device."""
+        return f"{self.name}-medium"
+
+    def block(self, medium: Path | str) -> dict[str, object]:
+        """The block node: a file, or an NBD URI."""
+        file = _nbd(medium) if isinstance(medium, str) else _file(medium)
+        cache = {"direct": True}
+        return {"driver": "raw", "node-name": self.node, "cache": cache, "file": file}
+
+    def device(self, identity: Identity) -> dict[str, object]:
+        """The device: errors go to the guest, and never stop the machine."""
+        common: dict[str, object] = {
+            "id": self.name,
+            "drive": self.node,
+            "serial": identity.serial,
+            "ver": identity.firmware,
+            "rotation_rate": 1,  # not a disk
+            "rerror": "report",
+            "werror": "report",
+        }
+        if identity.wwn is not None:
+            common["wwn"] = int(identity.wwn, 16)
+        if self.bus == "virtio-scsi":
+            named = {"vendor": identity.vendor, "product": identity.model}
+            return {"driver": "scsi-hd", "bus": "scsi.0", "scsi-id": self.port, **named, **common}
+        if self.bus == "ide":
+            bus, unit = f"pata.{self.port // 2}", self.port % 2
+            return {"driver": "ide-hd", "bus": bus, "unit": unit, "model": identity.model, **common}
+        return {"driver": "ide-hd", "bus": f"ide.{self.port}", "model": identity.model, **common}
+
+
+def attachments(rig: Rig) -> tuple[Attachment, ...]:
+    """Every slot's place.  Misuse when the machine has no such place."""
+    assert rig.virtual is not None
+    taken = {"ahci": 0, "ide": 0, "virtio-scsi": 0}
+    places = []
+    for index, drive in enumerate(rig.virtual.drives):
+        places.append(Attachment(drive.slot, drive.bus, f"drive{index}", taken[drive.bus]))
+        taken[drive.bus] += 1
+        own_outlet = any(outlet.feeds != "host" for outlet in rig.outlets_of(rig.drive(drive.slot)))
+        if own_outlet and drive.bus != "virtio-scsi":
+            raise Misuse(
+                f"{rig.path}: outlets: found slot {drive.slot} on bus {drive.bus} with an outlet "
+                "of its own, expected virtio-scsi: no other bus of the virtual machine lets a "
+                "drive come and go; let the outlet feed the host"
+            )
+    for bus, most in (("ahci", _AHCI_PORTS), ("ide", _IDE_UNITS)):
+        if taken[bus] > most:
+            raise Misuse(
+                f"{rig.path}: virtual.drives: found {taken[bus]} on bus {bus}, expected at most "
+                f"{most}: the machine has no more ports"
+            )
+    return tuple(places)
+
+
+def _file(path: Path) -> dict[str, object]:
+    # `native` and not `threads`: Linux holds a FUSE file's lock for as long as a synchronous
+    # direct write takes, and would let one write at a time through.
+    cache = {"direct": True}
+    return {"driver": "file", "filename": str(path), "aio": "native", "cache": cache}
+
+
+def _nbd(uri: str) -> dict[str, object]:
+    """An NBD URI (github.com/NetworkBlockDevice/nbd, doc/uri.md) as QEMU's block options."""
+    parts = urllib.parse.urlsplit(uri)
+    query = urllib.parse.parse_qs(parts.query)
+    server: dict[str, object]
+    if parts.scheme == "nbd+unix":
+        if "socket" not in query:
+            raise Misuse(f"{uri}: found no socket, expected nbd+unix:///name?socket=/path")
+        server = {"type": "unix", "path": query["socket"][0]}
+    else:
+        server = {
+            "type": "inet",
+            "host": parts.hostname or "localhost",
+            "port": str(parts.port or 10809),
+        }
+    export = urllib.parse.unquote(parts.path.removeprefix("/"))
+    return {"driver": "nbd", "server": server, "export": export}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """All that QEMU is started with, but for the drives."""
+
+    accelerator: Accelerator
+    kernel: Path
+    initrd: Path
+    memory_mib: int
+    cpus: int
+    kernel_arguments: str
+
+    def arguments(
+        self,
+        drives: Sequence[tuple[dict[str, object], dict[str, object]]],
+        *,
+        ide: bool,
+        console: Path,
+        qmp: str,
+    ) -> list[str]:
+        """QEMU's argument vector; `drives` are block nodes with their devices."""
+        words = [QEMU, "-name", "leadline", "-machine", "q35", *self.accelerator.arguments()]
+        words += ["-smp", str(self.cpus), "-m", str(self.memory_mib)]
+        words += ["-nodefaults", "-no-user-config", "-display", "none"]
+        words += ["-chardev", f"file,id=console,path={_comma(console)},append=on"]
+        words += ["-serial", "chardev:console", "-qmp", f"unix:{qmp},server=on,wait=off"]
+        words += ["-kernel", str(self.kernel), "-initrd", str(self.initrd)]
+        own = f"{self.accelerator.kernel_arguments()} {self.kernel_arguments}"
+        words += ["-append", f"{_KERNEL_ARGUMENTS} {own}".strip()]
+        # No way out of the guest; the way in is opened once it listens (see `let_in`).
+        words += ["-netdev", f"user,id={_NETWORK},restrict=on"]
+        words += ["-device", f"virtio-net-pci,netdev={_NETWORK},romfile=,addr=3"]
+        if ide:
+            words += ["-device", "piix3-ide,id=pata,addr=4"]
+        words += ["-device", "virtio-scsi-pci,id=scsi,addr=5"]
+        for node, device in drives:
+            words += ["-blockdev", json.dumps(node), "-device", json.dumps(device)]
+        return words
+
+
+def memory_mib(asked: int, initrd: Path) -> int:
+    """The machine's memory, so that `asked` is left beside the root file system, which is in it.
+
+    While that is unpacked it is there twice.
+    """
+    root = initrd.stat().st_size // (1 << 20) + 1
+    return max(asked + root, _BOOT_MIB + 2 * root)
+
+
+def let_in(port: int) -> str:
+    """The monitor command that forwards a port of this machine to the guest's sshd.
+
+    Not from the start: QEMU would accept connections that nobody answers, and a client would
+    hang on one of them instead of being refused and trying again.
+    """
+    return f"hostfwd_add {_NETWORK} tcp:127.0.0.1:{port}-{_GUEST_ADDRESS}:22"
+
+
+def _comma(path: Path) -> str:
+    """QEMU's options are separated by commas; one in a value is doubled."""
+    return str(path).replace(",", ",,")
