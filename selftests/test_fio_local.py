@@ -164,6 +164,30 @@ def test_a_deadline_ends_everything_on_the_rig(host: Host, medium: Path) -> None
     assert "turn.sh" not in listed
 
 
+def test_what_a_killed_batch_left_goes_with_the_next_and_a_live_ones_stays(
+    host: Host, medium: Path
+) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left = Path(f"/dev/shm/leadline-slices.{dead.pid}")
+    live = Path(f"/dev/shm/leadline-slices.{os.getpid()}")
+    left.mkdir()
+    live.mkdir()
+    try:
+        run_slices(
+            host,
+            str(medium),
+            random_read(),
+            [SliceSetting(None, 1, 0.11)],
+            depth_path=None,
+            seeds=[1],
+        )
+        assert not left.exists()
+        assert live.exists()
+    finally:
+        live.rmdir()
+
+
 @contextmanager
 def drive_model(directory: Path) -> Iterator[Path]:
     """A drive model whose first block cannot be read, as a file; its log is there at the end."""

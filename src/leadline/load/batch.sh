@@ -9,7 +9,14 @@ shift 2
 # Logs are kept in memory where there is such a place: not on a disk of the rig.
 base=/tmp
 [ -w /dev/shm ] && base=/dev/shm
-dir=$(mktemp -d "$base/leadline-slices.XXXXXX")
+# What a batch left that was killed outright goes with the next one.
+for old in "$base"/leadline-slices.*; do
+    [ -d "$old" ] || continue
+    pid=${old##*.}
+    if [ "$pid" = $$ ] || ! kill -0 "$pid" 2> /dev/null; then rm -rf "$old"; fi
+done
+dir=$base/leadline-slices.$$
+mkdir -m 700 "$dir"
 trap 'rm -rf "$dir"' EXIT
 # Stopped by a deadline or a lost connection: say what fio had to say.
 stopped() {
