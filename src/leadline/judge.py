@@ -7,6 +7,7 @@ that keeps what was measured.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 from leadline.claims import Claim, Settled
 from leadline.explain import explain
@@ -109,7 +110,7 @@ class SliceJudge:
 
     def _take(self, evidence: Evidence, pairs: Sequence[tuple[Slice, Slice]]) -> None:
         """Sort new pairs into evidence and waste; lengthen the slices if they were too short."""
-        needed = max(_needed_seconds(measured) for pair in pairs for measured in pair)
+        needed = max(_needed_seconds(side) for side in zip(*pairs, strict=True))
         if evidence.seconds < needed <= LONGEST_SLICE_S:
             # A longer slice has another noise: what was measured before cannot be mixed in.
             evidence.seconds = needed
@@ -142,8 +143,13 @@ class SliceJudge:
         )
 
 
-def _needed_seconds(measured: Slice) -> float:
-    """How long a slice like this must be to count; 0 when it was long enough."""
-    if TOO_SHORT not in measured.voids or measured.rate <= 0:
+def _needed_seconds(side: Sequence[Slice]) -> float:
+    """How long slices like these must be to count; 0 where most of them were long enough.
+
+    A single one that was too short has met a stall: that is no reason to begin again.
+    """
+    short = [each for each in side if TOO_SHORT in each.voids and each.rate > 0]
+    if 2 * len(short) <= len(side):
         return 0.0
-    return 1.2 * ROUNDS * measured.setting.offered_depth / measured.rate
+    rate = median(each.rate for each in short)
+    return 1.2 * ROUNDS * side[0].setting.offered_depth / rate

@@ -131,9 +131,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
     for item in keep:
         _excuse_known_issues(item, run)
-    # A drive is flashed as seldom as can be; within a visit the file's order holds.
+    # A drive is flashed as seldom as can be.  Within a visit the files' order holds, but power
+    # is cut last: a drive that does not come back has then been asked everything else.
     position = {visit.id: n for n, visit in enumerate(run.visits)}
-    items[:] = sorted(keep, key=lambda item: position.get(_visit_id(item), -1))
+    items[:] = sorted(keep, key=lambda item: (position.get(_visit_id(item), -1), _cuts_power(item)))
+
+
+def _cuts_power(item: pytest.Item) -> bool:
+    return "power_cycle" in getattr(item, "fixturenames", ())
 
 
 def _visit_id(item: pytest.Item) -> str:

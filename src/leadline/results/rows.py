@@ -1,7 +1,8 @@
 """Rows of the results database, from what the rest of Leadline hands about."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 from leadline.explain import ratio_text
 from leadline.results.schema import CellRow, KernelEventRow, SliceRow, VerdictRow
@@ -43,8 +44,8 @@ def verdict_facts(verdict: "Verdict", explanation: str) -> dict[str, object]:
         "reason": verdict.reason,
         "estimate": ratio_text(verdict),
         "ratio": verdict.estimate,
-        "low": verdict.low,
-        "high": verdict.high,
+        "low": finite(verdict.low),
+        "high": finite(verdict.high),
         "threshold": verdict.threshold,
         "pairs": verdict.pairs,
         "drive_seconds": round(verdict.drive_seconds, 3),
@@ -62,11 +63,11 @@ def verdict_row(
         outcome=verdict.outcome.value,
         reason=verdict.reason,
         estimate=verdict.estimate,
-        low=verdict.low,
-        high=verdict.high,
+        low=finite(verdict.low),
+        high=finite(verdict.high),
         threshold=float(verdict.threshold),
         drive_seconds=verdict.drive_seconds,
-        details={**dataclasses.asdict(verdict), "cell": cell, "explanation": explanation},
+        details={**finite(dataclasses.asdict(verdict)), "cell": cell, "explanation": explanation},
     )
 
 
@@ -79,7 +80,7 @@ def slice_row(cell: str, name: str, side: str, measured: "Slice") -> SliceRow:
         device_depth=measured.setting.device_depth,
         offered_depth=measured.setting.offered_depth,
         rate=measured.rate,
-        details=dataclasses.asdict(measured),
+        details=finite(dataclasses.asdict(measured)),
     )
 
 
@@ -95,3 +96,14 @@ def event_row(cell: str, node: str, event: "KernelEvent", *, excused: bool) -> K
         excused=excused,
         text=event.text,
     )
+
+
+def finite(value: Any) -> Any:
+    """The value with None for what JSON has no number for: an interval may be infinite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return value

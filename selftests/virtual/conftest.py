@@ -1,0 +1,39 @@
+"""Virtual rigs for the integration tests, each of its own name: a user's stays alone."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import leadline
+
+RIGS = Path(leadline.__file__).parent / "rigs"
+
+MakeRig = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def make_rig(tmp_path_factory: pytest.TempPathFactory) -> MakeRig:
+    """A function that writes a rig file like the packaged one, under a name of its own.
+
+    `make_rig(name, (old, new), ...)` replaces texts; the file's profiles stay the packaged ones.
+    """
+    folder = tmp_path_factory.mktemp("rigs")
+
+    def make(name: str, *changes: tuple[str, str]) -> Path:
+        unique = f"{name}-{os.getpid()}"
+        text = (RIGS / "virtual.yaml").read_text()
+        for old, new in (
+            ("rig: virtual", f"rig: {unique}"),
+            ("leadline/virtual/virtual/", f"leadline/virtual/{unique}/"),
+            ("profile: profiles/", f"profile: {RIGS}/profiles/"),
+            *changes,
+        ):
+            assert old in text, f"{old!r} is not in the packaged rig file"
+            text = text.replace(old, new)
+        path = folder / f"{unique}.yaml"
+        path.write_text(text)
+        return path
+
+    return make

@@ -1,0 +1,161 @@
+"""The whole of it on a virtual rig: `leadline hil`, its verdicts, its exit codes, its manners."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from leadline.inventory.rig import load_rig
+from leadline.virtual import rig as virtual
+from selftests.virtual.conftest import MakeRig
+
+DEADLINE_S = 300.0
+
+
+def start(rig: Path, results: Path, *arguments: str) -> "subprocess.Popen[str]":
+    """`leadline hil` on a rig; its text on both pipes."""
+    words = [sys.executable, "-m", "leadline.cli", "hil", "--rig", str(rig)]
+    return subprocess.Popen(
+        [*words, "--results", str(results), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def hil(rig: Path, results: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, the JSON object and everything else that it said."""
+    child = start(rig, results, "--json", *arguments)
+    out, said = child.communicate(timeout=DEADLINE_S)
+    return child.returncode, json.loads(out), said
+
+
+def outcomes(summary: dict[str, Any]) -> dict[tuple[str, str], str]:
+    """Outcome by (slot and firmware, claim)."""
+    found = {}
+    for row in summary["outcomes"]:
+        slot, firmware = row["cell"].split("-")[-3], row["cell"].split("-")[-1]
+        found[f"{slot} {firmware}", row["claim"]] = row["outcome"]
+    return found
+
+
+def test_first_light(make_rig: MakeRig, tmp_path: Path) -> None:
+    """The good firmware passes, the serialising one is caught and excused, all were cycled."""
+    rig = make_rig("first-light")
+    code, summary, said = hil(rig, tmp_path)
+    assert code == 0, said
+    found = outcomes(summary)
+    assert found["ssd1 1.0", "depth_8_over_depth_1"] == "pass"
+    assert found["ssd1 1.1", "depth_8_over_depth_1"] == "excused"
+    for drive in ("ssd1 1.0", "ssd1 1.1", "scsi1 1.0"):
+        assert found[drive, "drive_comes_back_as_itself"] == "pass"
+    ratios = {v["cell"].split("-")[-1]: v["estimate"] for v in summary["verdicts"][:2]}
+    assert ratios["1.0"] > 5
+    assert ratios["1.1"] < 2
+    assert "known issue" in said
+    assert not virtual.status(load_rig(rig).name)["running"]
+
+
+def test_no_excuses_and_the_message_has_every_figure(make_rig: MakeRig, tmp_path: Path) -> None:
+    rig = make_rig("no-excuses")
+    code, summary, said = hil(rig, tmp_path, "--no-excuses", "-k", "VSSD-1.1 and depth_8")
+    assert code == 1, said
+    (verdict,) = summary["verdicts"]
+    assert verdict["outcome"] == "FAIL"
+    for needed in (
+        "depth=8): ",
+        "depth=1): ",
+        "requests/s [",
+        "ratio: 1.",
+        "threshold: >= 3",
+        "drive-seconds",
+    ):
+        assert needed in said
+
+
+@pytest.mark.parametrize("change", [("serial: VSSD0001", "serial: NOTTHERE")])
+def test_another_drive_than_the_rig_file_says(
+    make_rig: MakeRig, tmp_path: Path, change: tuple[str, str]
+) -> None:
+    rig = make_rig("other-drive", change)
+    code, summary, said = hil(rig, tmp_path, "-k", "VSSD-1.0 and rig_file_names")
+    assert code == 2, said
+    assert [row["outcome"] for row in summary["outcomes"]] == ["usage"]
+    assert "VSSD0001" in said
+    assert "NOTTHERE" in said
+
+
+def wait_for_slices(results: Path) -> None:
+    """Until the first slice is on record: the drive is under load now."""
+    deadline = time.monotonic() + 120
+    database = results / "leadline.sqlite"
+    while time.monotonic() < deadline:
+        if database.exists():
+            engine = create_engine(f"sqlite:///{database}")
+            with engine.connect() as connection:
+                if connection.execute(text("select count(*) from slices")).scalar():
+                    return
+            engine.dispose()
+        time.sleep(0.2)
+    pytest.fail("no slice was measured within 120 s")
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [
+        [signal.SIGINT],
+        [signal.SIGINT, signal.SIGINT],
+        [signal.SIGTERM],
+        [signal.SIGHUP, signal.SIGTERM, signal.SIGINT],
+        [signal.SIGKILL],
+    ],
+    ids=lambda signals: "-".join(number.name for number in signals),
+)
+def test_everything_is_given_back_however_it_is_stopped(
+    make_rig: MakeRig, tmp_path: Path, signals: Sequence[signal.Signals]
+) -> None:
+    """Settings as they were, the guest as it was: here it was up before, and so stays up."""
+    path = make_rig("stopped")
+    rig = load_rig(path)
+    virtual.up(rig)
+    try:
+        before = settings(path)
+        child = start(path, tmp_path, "-k", "VSSD-1.0 and depth_8", "--drive-time", "600")
+        wait_for_slices(tmp_path)
+        for number in signals:
+            os.kill(child.pid, number)
+            time.sleep(0.3)
+        _, said = child.communicate(timeout=60)
+        if signal.SIGKILL in signals:
+            assert child.returncode == -signal.SIGKILL
+            # What it could not do itself, the next command on the rig does.
+            code, _, said = hil(path, tmp_path, "-k", "VSSD-1.0 and rig_file_names")
+            assert code == 0, said
+        else:
+            assert child.returncode == 130, said
+        assert settings(path) == before
+    finally:
+        virtual.down(rig.name)
+
+
+def settings(rig: Path) -> dict[str, str]:
+    """What a run changes on the drive, as the rig's kernel has it now."""
+    from leadline.drive.bind import bind
+    from leadline.host.connection import open_host
+
+    loaded = load_rig(rig)
+    with open_host(loaded.host) as host:
+        drive = bind(host, loaded.drive("ssd1"))
+        names = ("device/queue_depth", "queue/scheduler", "queue/nomerges", "queue/nr_requests")
+        paths = [f"/sys/block/{drive.name}/{name}" for name in names]
+        return {
+            path: (data or b"").decode().strip() for path, data in host.read_files(paths).items()
+        }
