@@ -155,6 +155,27 @@ class TestOneRun:
             Journal(host, "run", directory=directory).change(str(depth), "8")
         assert depth.read_text() == "32\n"
 
+    def test_a_full_disk_is_told_before_anything_is_changed(
+        self, host: Host, depth: Path, tmp_path: Path
+    ) -> None:
+        if os.geteuid() != 0:
+            pytest.skip("needs root to mount a small file system")
+        small = tmp_path / "small"
+        small.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", small], check=True)
+        try:
+            (small / "filler").write_bytes(bytes(64 * 1024))
+            journal = Journal(host, "run", directory=str(small / "journal"))
+            with pytest.raises(FileTrouble, match=r"run\.jsonl: No space left.*make room"):
+                journal.change(str(depth), "8")
+            assert depth.read_text() == "32\n"
+            (small / "filler").unlink()
+            journal.change(str(depth), "8")  # a record may have been cut short before this one
+            assert len(records(small / "journal" / "run.jsonl")) == 1
+            journal.give_back()
+        finally:
+            subprocess.run(["umount", small], check=True)
+
 
 def records(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text().splitlines() if line]

@@ -6,6 +6,7 @@ machine or is reached by ssh.  Whatever ends the connection ends the agent's pro
 
 from __future__ import annotations
 
+import errno
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -86,6 +87,7 @@ class Host:
         self.versions: dict[str, str] = {}
         self.after_reconnect: list[Callable[[], None]] = []
         self._spec = spec
+        self._paths: dict[int, str] = {}  # of handles, for messages
         self._wire = self._connect(deadline, fresh=False)
 
     def __enter__(self) -> Self:
@@ -165,7 +167,7 @@ class Host:
         )
 
     def _program_end(self, message: Message, argv: Sequence[str]) -> Message:
-        if message.get("os_error", {}).get("errno") == 2:
+        if message.get("os_error", {}).get("errno") == errno.ENOENT:
             raise missing(self.name, argv[0])
         return self._done(message, argv[0])
 
@@ -227,11 +229,18 @@ class Host:
         Returns a handle, good until ``release_device`` or the connection's end.
         Raises DeviceBusy when something has claimed it already.
         """
-        return int(self._ask("hold", path=path, exclusive=exclusive)["handle"])
+        try:
+            handle = int(self._ask("hold", path=path, exclusive=exclusive)["handle"])
+        except FileTrouble as trouble:
+            if trouble.errno == errno.EBUSY:
+                raise DeviceBusy(self.name, path) from None
+            raise
+        self._paths[handle] = path
+        return handle
 
     def release_device(self, handle: int) -> None:
         """Close a held device."""
-        self._ask("release", path=f"handle {handle}", handle=handle)
+        self._ask("release", path=self._paths.pop(handle, ""), handle=handle)
 
     def sg_io(self, handle: int, cdb: bytes, length: int, deadline: float) -> bytes:
         """Send a SCSI command with data in; returns at most ``length`` bytes.
@@ -242,7 +251,7 @@ class Host:
         answer = self._ask(
             "sg_io",
             deadline + KILL_S,
-            path=f"SG_IO {cdb.hex()}",
+            path=f"{self._paths.get(handle, '')} command {cdb.hex()}",
             handle=handle,
             cdb=pack(cdb),
             length=length,
@@ -254,9 +263,8 @@ class Host:
         refused = CommandRefused("", status, sense)
         recovered = status in (0, CHECK_CONDITION) and refused.key in GOOD_KEYS
         if host_status or driver_status or (status and not recovered):
-            what = (
-                f"{self.name}: command {cdb.hex()} failed: {found}, sense {sense.hex() or 'none'}"
-            )
+            where = f"{self.name}: {self._paths.get(handle, '')} command {cdb.hex()}"
+            what = f"{where} failed: {found}, sense {sense.hex() or 'none'}"
             raise CommandRefused(what, status, sense)
         return unpack(answer["data"])
 
@@ -272,6 +280,7 @@ class Host:
         while True:
             answer = self._ask("lock", path=path, shared=shared)
             if "handle" in answer:
+                self._paths[answer["handle"]] = path
                 return int(answer["handle"])
             if time.monotonic() >= limit:
                 return unpack(answer["busy"])
@@ -279,12 +288,12 @@ class Host:
 
     def append(self, handle: int, data: bytes, *, replace: bool = False) -> None:
         """Append to a locked file (or replace its contents), fsynced when this returns."""
-        path = f"handle {handle}"
+        path = self._paths.get(handle, "")
         self._ask("append", path=path, handle=handle, data=pack(data), replace=replace)
 
     def unlock_file(self, handle: int) -> None:
         """Free a file's lock."""
-        self._ask("release", path=f"handle {handle}", handle=handle)
+        self._ask("release", path=self._paths.pop(handle, ""), handle=handle)
 
     # The connection.
 

@@ -38,7 +38,11 @@ class LeaseTaken(RigTrouble):
 
 def holder_text(run_id: str) -> str:
     """Who we are, for whoever finds the resource taken: user, machine, process, run."""
-    return f"{getpass.getuser()}@{socket.gethostname()} process {os.getpid()} run {run_id}"
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()} process {os.getpid()} run {run_id}"
 
 
 def file_name(resource: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Sequence
 from typing import Self
@@ -64,7 +65,7 @@ class Running:
             self.stderr = (self.stderr + unpack(message["stderr"]))[-STDERR_TAIL:]
         elif "os_error" in message:
             error = message["os_error"]
-            if error["errno"] == 2:
+            if error["errno"] == errno.ENOENT:
                 raise missing(self._host_name, self.argv[0])
             raise file_trouble(self._host_name, self.argv[0], error["errno"], error["text"])
         elif "defect" in message:

@@ -80,6 +80,11 @@ class FileTrouble(RigTrouble):
 class DeviceBusy(FileTrouble):
     """A device cannot be held exclusively: mounted, swap, or claimed by md, LVM or a program."""
 
+    def __init__(self, host: str, path: str) -> None:
+        remedy = "it is mounted, swap, part of md, LVM or multipath, or held by another program; "
+        remedy += f"`lsblk {printable(path)}` on the rig shows it"
+        super().__init__(host, path, errno.EBUSY, os.strerror(errno.EBUSY), remedy)
+
 
 class CommandRefused(RigTrouble):
     """A device or its transport did not complete an SG_IO command.
@@ -105,12 +110,11 @@ def decode_sense(sense: bytes) -> tuple[int | None, int | None, int | None]:
 
 
 def file_trouble(host: str, path: str, number: int, text: str) -> FileTrouble:
-    """The typed error for an errno that came back from the rig."""
-    if number == errno.EBUSY:
-        remedy = "it is mounted, swap, part of md, LVM or multipath, or held by another program"
-        return DeviceBusy(host, path, number, text, f"{remedy}; `lsblk {path}` on the rig shows it")
+    """The error for an errno that came back from the rig; ``text`` is the agent's or libc's."""
     remedies = {
+        errno.ENOSPC: "make room on that file system",
         errno.EACCES: "is the rig reached as root?",
         errno.EPERM: "is the rig reached as root?",
     }
-    return FileTrouble(host, path, number, text or os.strerror(number), remedies.get(number, ""))
+    remedy = remedies.get(number, "") if text in ("", os.strerror(number)) else ""
+    return FileTrouble(host, path, number, text or os.strerror(number), remedy)

@@ -117,7 +117,12 @@ class Wire:
         self._greeting: SimpleQueue[Message | None] = SimpleQueue()
         self._listener = self._thread(self._listen_to_stderr)
         self._reader = self._thread(self._read)
-        self.hello = self._greet(deadline)
+        try:
+            self.hello = self._greet(deadline)
+        except BaseException:
+            self._process.kill()
+            self.close()
+            raise
         self._thread(self._pulse)
 
     def _thread(self, target: Callable[[], None]) -> threading.Thread:
@@ -132,15 +137,11 @@ class Wire:
         source = agent_source()
         try:
             self._write(b"%d\n%s" % (len(source), source))
-            greeting = self._greeting.get(timeout=deadline)
+            greeting = self._greeting.get(timeout=max(0.0, deadline))
         except Empty:
-            self._process.kill()
             said = last_lines(self._said)
             what = f"{self.name}: no answer within {deadline:g} s; is it up and not overloaded?"
             raise DeadlinePassed(what + said) from None
-        except BaseException:
-            self._process.kill()
-            raise
         if greeting is None:
             raise self.lost()
         return greeting
