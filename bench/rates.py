@@ -1,0 +1,75 @@
+"""Rates of slices against the same fio job run by hand on the same rig, interleaved."""
+
+import json
+from pathlib import Path
+from statistics import median
+
+import leadline
+from leadline.drive import queue_depth
+from leadline.drive.bind import Drive, bind
+from leadline.host.connection import Host, open_host
+from leadline.inventory.rig import load_rig
+from leadline.load.fio import run_slices
+from leadline.load.slices import SliceSetting, offered_for
+from leadline.load.workload import random_read
+from leadline.virtual import rig as virtual
+
+RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
+DEPTHS = (1, 8)
+ROUNDS = 8
+SECONDS = 2.0
+LIMIT = 0.02
+
+
+def measure() -> dict[str, object]:
+    """Median rates both ways and their ratio, by device queue depth."""
+    rig = load_rig(RIG)
+    with virtual.running(rig), open_host(rig.host) as host:
+        drive = bind(host, rig.drive("ssd1"))
+        host.write_value(f"/sys/block/{drive.name}/queue/scheduler", "none")
+        figures = {depth: _compare(host, drive, depth) for depth in DEPTHS}
+    ratios = [float(each["ratio"]) for each in figures.values()]
+    return {
+        "requests_per_second": figures,
+        "limit": LIMIT,
+        "within_limits": all(abs(ratio - 1) <= LIMIT for ratio in ratios),
+    }
+
+
+def _compare(host: Host, drive: Drive, depth: int) -> dict[str, float]:
+    host.write_value(queue_depth.path(drive), str(depth))
+    pairs = []
+    for n in range(ROUNDS):
+        # Order alternates, as in a claim.
+        if n % 2:
+            by_hand, ours = _by_hand(host, drive, depth), _ours(host, drive, depth)
+        else:
+            ours, by_hand = _ours(host, drive, depth), _by_hand(host, drive, depth)
+        pairs.append((ours, by_hand))
+    return {
+        "slices": round(median(ours for ours, _ in pairs), 1),
+        "by_hand": round(median(by_hand for _, by_hand in pairs), 1),
+        "ratio": round(median(ours / by_hand for ours, by_hand in pairs), 4),
+    }
+
+
+def _ours(host: Host, drive: Drive, depth: int) -> float:
+    setting = SliceSetting(device_depth=depth, offered_depth=offered_for(depth), seconds=SECONDS)
+    (measured,) = run_slices(
+        host,
+        drive.node,
+        random_read(),
+        [setting],
+        depth_path=queue_depth.path(drive),
+        seeds=[1],
+    )
+    return measured.rate
+
+
+def _by_hand(host: Host, drive: Drive, depth: int) -> float:
+    argv = ["fio", "--name=by-hand", f"--filename={drive.node}", "--readonly", "--direct=1"]
+    argv += ["--ioengine=libaio", f"--iodepth={offered_for(depth)}", "--rw=randread", "--bs=4k"]
+    argv += ["--norandommap", "--randrepeat=0", "--time_based", f"--runtime={SECONDS:g}"]
+    done = host.run([*argv, "--output-format=json"], deadline=60)
+    text = done.stdout.decode()
+    return float(json.loads(text[text.index("{") :])["jobs"][0]["read"]["iops"])
