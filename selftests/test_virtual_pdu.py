@@ -1,15 +1,19 @@
 """The virtual PDU on a real pty, and Leadline's own driver before it, with each fault."""
 
+import json
 import os
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import serial
 
+from leadline.cli import main
 from leadline.errors import RigTrouble
+from leadline.host import journal
 from leadline.inventory.rig import PduSpec
 from leadline.power import baytech
 from leadline.power import port as port_module
@@ -258,3 +262,93 @@ def test_every_byte_is_kept(tmp_path: Path) -> None:
     sent = b"".join(chunk.data for chunk in log.chunks if chunk.sent)
     assert sent.lstrip(b"\x08") == b"\r\r\rstatus\r\roff 2\r\rstatus\r"
     assert (tmp_path / "bytes.log").read_text().isascii()
+
+
+# The command, before a host that does not answer.
+
+RIG = """
+rig: bench
+host: {{reach: ssh, address: bench, ssh_config: {folder}/ssh_config, shutdown: [poweroff]}}
+controllers: [{{name: ahci, driver: ahci}}]
+pdus: [{{name: a, family: baytech-rpc3, port: {folder}/pdu, outlets: 4}}]
+outlets:
+  - {{name: host, pdu: a, outlet: 1, feeds: host}}
+  - {{name: slot1, pdu: a, outlet: 2, feeds: [slot1]}}
+drives:
+  - slot: slot1
+    model: M
+    serial: S
+    firmware: "1"
+    controller: ahci
+    protocol: sata
+    off_s: 0.1
+"""
+
+
+@pytest.fixture
+def power(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., tuple[int, str, str]]]:
+    """Run `leadline power` on a rig whose host refuses connections: exit code, stdout, stderr."""
+    monkeypatch.setattr(journal, "default_directory", lambda _: str(tmp_path / "journal"))
+    monkeypatch.setattr("leadline.commands.power._HOST_S", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    (tmp_path / "ssh_config").write_text(f"Host bench\n  HostName 127.0.0.1\n  Port {port}\n")
+    (tmp_path / "rig.yaml").write_text(RIG.format(folder=tmp_path))
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["power", "--rig", str(tmp_path / "rig.yaml"), *words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    yield run
+
+
+def test_status_and_on_need_no_host(
+    tmp_path: Path, power: Callable[..., tuple[int, str, str]]
+) -> None:
+    with VirtualPdu(4, nothing, tmp_path / "pdu", on=[1]) as unit:
+        assert power("slot1", "status") == (0, "outlet slot1 (2 of PDU a): off, by readback\n", "")
+        code, out, _ = power("slot1", "on", "--json")
+        assert (code, json.loads(out)["on"], json.loads(out)["verified"]) == (0, True, True)
+        assert unit.contacts[2]
+
+
+def test_off_and_cycle_need_yes_where_the_drives_cannot_be_checked(
+    tmp_path: Path, power: Callable[..., tuple[int, str, str]]
+) -> None:
+    moves: list[tuple[int, bool]] = []
+    with VirtualPdu(4, lambda n, on: moves.append((n, on)), tmp_path / "pdu") as unit:
+        for action in ("off", "cycle"):
+            code, out, err = power("slot1", action)
+            assert (code, out) == (3, "")
+            assert "its power was not cut. To cut it all the same, give --yes" in err
+        assert moves == []
+        code, out, _ = power("slot1", "cycle", "--yes", "--json")
+        assert (code, json.loads(out)["drives"]) == (0, [])
+        assert power("slot1", "off", "--yes")[0] == 0
+        assert power("slot1", "off") == (0, "outlet slot1 (2 of PDU a): off, by readback\n", "")
+        unit.settle(5)
+        assert moves == [(2, False), (2, True), (2, False)]
+
+
+def test_wrong_use_and_a_missing_port_have_their_exit_codes(
+    tmp_path: Path, power: Callable[..., tuple[int, str, str]]
+) -> None:
+    code, _, err = power("slot9", "status")
+    assert code == 2
+    assert "found no outlet 'slot9', expected one of: host, slot1" in err
+    code, _, err = power("slot1", "status")
+    assert code == 3
+    assert "/dev/serial/by-id" in err
+
+
+def test_a_stuck_outlet_ends_with_rig_trouble(
+    tmp_path: Path, power: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leadline.power.pdu.READBACK_S", 0.2)
+    with VirtualPdu(4, nothing, tmp_path / "pdu", faults=Faults(stuck={2})):
+        code, out, err = power("slot1", "cycle", "--yes")
+        assert (code, out) == (3, "")
+        assert "outlet 2: still on after 3 commands" in err

@@ -131,6 +131,9 @@ def _dark(rig: "Rig", outlet: "OutletSpec", arguments: argparse.Namespace) -> di
             print(f"leadline: {sentence}", file=sys.stderr)
         pdu = stack.enter_context(open_pdu(rig.pdu_of(outlet)))
         supply = Supply(pdu, outlet.outlet)
+        pdu.check(outlet.outlet)
+        if arguments.action == "off" and not pdu.status()[outlet.outlet]:
+            return {"on": False, "verified": True, "drives": []}
         try:
             host = stack.enter_context(open_host(rig.host, deadline=_HOST_S))
             drives = _bound(rig, outlet, host, stack)
@@ -182,10 +185,18 @@ def _checked(
     feeds: 'Literal["drive", "host"]',
 ) -> dict[str, Any]:
     from leadline.host.journal import Journal
-    from leadline.power.cycle import Bench, power_cycle, power_off
+    from leadline.power.cycle import (
+        Bench,
+        await_ready,
+        power_cycle,
+        power_off,
+        unchanged_but_for,
+    )
+    from leadline.power.sight import Sight
 
     here, host = hosts
     first, *sharing = drives
+    others = [Sight(host, drive) for drive in sharing]
     with ExitStack() as stack:
         leave = _leave(host, drives, feeds, stack)
         journal = stack.enter_context(Journal(here, "power"))
@@ -194,12 +205,16 @@ def _checked(
             cycle = power_cycle(
                 bench, first, [supply], leave, feeds=feeds, abrupt=arguments.abrupt, sharing=sharing
             )
-            done = {"on": True, "verified": cycle.verified, "phases": asdict(cycle.phases)}
+            for other in others:
+                *_, identity = await_ready(other, time.monotonic())
+                unchanged_but_for(other.drive, identity, None)
+            phases = {name: round(seconds, 3) for name, seconds in asdict(cycle.phases).items()}
+            done = {"on": True, "verified": cycle.verified, "phases": phases}
         else:
             dark = power_off(
                 bench, first, [supply], leave, feeds=feeds, abrupt=arguments.abrupt, sharing=sharing
             )
-            done = {"on": False, "verified": True, "gone_s": dark.gone_s}
+            done = {"on": False, "verified": True, "gone_s": round(dark.gone_s, 3)}
     return done | {"drives": [drive.spec.slot for drive in drives]}
 
 
@@ -236,10 +251,10 @@ def _sentence(done: dict[str, Any]) -> str:
     where = f"outlet {done['outlet']} ({done['number']} of PDU {done['pdu']})"
     state = "on" if done["on"] else "off"
     if done["action"] == "cycle" and done["drives"]:
-        phases = done["phases"]
+        drives, phases = done["drives"], done["phases"]
         return (
-            f"{where}: cycled: {', '.join(done['drives'])} off for {phases['off_s']:.1f} s, and "
-            f"the same again, ready {phases['ready_s']:.1f} s after power on"
+            f"{where}: cycled: {', '.join(drives)} off for {phases['off_s']:.1f} s and the same "
+            f"as before; {drives[0]} ready {phases['ready_s']:.1f} s after power on"
         )
     if done["action"] == "cycle":
         return f"{where}: cycled and on, by readback; no drive was checked"

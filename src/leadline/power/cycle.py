@@ -204,7 +204,7 @@ def carry_out(
     switch_all(supplies, on=True)
     on_at = time.monotonic()
     subject.come_back()
-    back, identified, ready, identity = _await_ready(eyes, on_at)
+    back, identified, ready, identity = await_ready(eyes, on_at)
     phases = Phases(
         announce_s=dark.announce_s,
         command_s=dark.command_s,
@@ -219,7 +219,7 @@ def carry_out(
     return phases, identity
 
 
-def _await_ready(eyes: Eyes, on_at: float) -> tuple[float, float, float, Identity]:
+def await_ready(eyes: Eyes, on_at: float) -> tuple[float, float, float, Identity]:
     """When the kernel had the drive, it identified itself, it had read; and who it is.
 
     The time that the rig file gives it runs from here: its host has booted by now.

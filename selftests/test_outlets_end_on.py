@@ -1,0 +1,201 @@
+"""Outlets end on, whatever breaks a power cycle off: an error, Ctrl-C at any line, SIGKILL."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from leadline.errors import DriveFault, RigTrouble
+from leadline.host.connection import Host, open_host
+from leadline.host.journal import Journal, dead_entries
+from leadline.inventory.rig import HostSpec
+from leadline.power.cycle import (
+    carry_out,
+)
+from leadline.power.dark import HotPlug
+from leadline.power.outlets import ENTRY, lent, restore_outlets
+from selftests.power_world import (
+    OFF_S,
+    FakeEyes,
+    Leave,
+    Stage,
+    pdu_spec,
+    shorten_waits,
+    staged,
+)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shorten_waits(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with staged(tmp_path) as ready:
+        yield ready
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[Host]:
+    with open_host(HostSpec(reach="local")) as host:
+        yield host
+
+
+def borrowed(stage: Stage, journal: Journal, eyes: FakeEyes) -> None:
+    """A whole cycle, as `power_cycle` does it."""
+    subject = HotPlug(eyes)
+    with lent(journal, stage.supplies(2), subject.put_back):
+        carry_out(subject, eyes, stage.supplies(2), Leave(), off_s=OFF_S, abrupt=False)
+
+
+def test_an_error_puts_power_and_drive_back(stage: Stage, here: Host) -> None:
+    eyes = FakeEyes(stage.world, "a")
+    eyes.read_fails = True
+    directory = str(stage.tmp_path / "journal")
+    with Journal(here, "r", directory=directory) as journal, pytest.raises(DriveFault):
+        borrowed(stage, journal, eyes)
+    assert "a" in stage.world.kernel
+    assert dead_entries(here, ENTRY, directory=directory) == []
+
+
+def test_what_cannot_be_put_back_is_noted_and_stays_on_record(stage: Stage, here: Host) -> None:
+    directory = str(stage.tmp_path / "journal")
+    journal = Journal(here, "r", directory=directory)
+    with pytest.raises(KeyboardInterrupt) as caught, lent(journal, stage.supplies(2), lambda: None):
+        stage.pdu.switch(2, False)
+        stage.unit.faults.stuck.add(2)
+        raise KeyboardInterrupt
+    assert "still off after 3 commands" in caught.value.__notes__[0]
+    assert stage.unit.contacts[2] is False
+    journal.give_back()
+    stage.unit.faults.stuck.clear()
+    stage.pdu.close()
+    with open_host(HostSpec(reach="local")) as other:
+        assert dead_entries(other, ENTRY, directory=directory) == [], "its run still lives"
+
+
+class Interruption:
+    """Raises KeyboardInterrupt at the nth line of Leadline's power layer, once."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> "Interruption | None":
+        if "leadline/power" not in frame.f_code.co_filename:
+            return None
+        if event == "line" and self.left > 0:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+
+@contextmanager
+def interrupted(at: int) -> Iterator[Interruption]:
+    interruption = Interruption(at)
+    before = sys.gettrace()
+    sys.settrace(interruption)
+    try:
+        yield interruption
+    finally:
+        sys.settrace(before)
+
+
+def test_ctrl_c_at_any_line_leaves_the_outlet_on(stage: Stage, here: Host) -> None:
+    """Sampled more densely at the beginning, where one line in the wrong place would tell."""
+    directory = str(stage.tmp_path / "journal")
+    at, broken_off = 1, 0
+    while True:
+        eyes = FakeEyes(stage.world, "a")
+        journal = Journal(here, "r", directory=directory)
+        with interrupted(at) as interruption:
+            try:
+                borrowed(stage, journal, eyes)
+            except KeyboardInterrupt:
+                broken_off += 1
+        stage.unit.settle(5)
+        assert stage.unit.contacts[2] is True, f"at line {at}"
+        journal.give_back()
+        eyes.rescan()
+        if interruption.left:
+            break
+        at += 1 + at // 8
+    assert broken_off > 20
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from leadline.host.connection import open_host
+from leadline.host.journal import Journal
+from leadline.inventory.rig import HostSpec, PduSpec
+from leadline.power import port
+from leadline.power.outlets import Supply, lent
+from leadline.power.pdu import open_pdu
+tmp = Path(sys.argv[1])
+port.LOCK_DIRECTORY = tmp
+spec = PduSpec(name="p", family="baytech-rpc3", port=str(tmp / "pdu"), outlets=4)
+with open_host(HostSpec(reach="local")) as here, open_pdu(spec) as pdu:
+    with lent(Journal(here, "dead", directory=str(tmp / "journal")), [Supply(pdu, 2)], print):
+        pdu.switch(2, False)
+        print("off", flush=True)
+        sys.stdin.read()
+"""
+
+
+def restored(here: Host, directory: str) -> list[str]:
+    """What was restored, once the dead run's agent has let its journal go."""
+    let_go = threading.Event()
+    for _ in range(100):
+        if said := restore_outlets(here, directory=directory):
+            return said
+        let_go.wait(0.1)
+    return []
+
+
+def test_what_a_killed_run_left_off_the_next_one_switches_on(stage: Stage, here: Host) -> None:
+    stage.pdu.close()
+    directory = str(stage.tmp_path / "journal")
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(stage.tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as child:
+        assert child.stdout
+        assert child.stdout.readline() == b"off\n"
+        assert not stage.has_power(2)
+        assert restore_outlets(here, directory=directory) == [], "while its run lives"
+        child.send_signal(signal.SIGKILL)
+    (sentence,) = restored(here, directory)
+    assert "outlet 2 of PDU 'p'" in sentence
+    assert "is on again, after run dead" in sentence
+    assert stage.has_power(2)
+    assert restore_outlets(here, directory=directory) == []
+
+
+def test_an_outlet_that_cannot_be_restored_stays_on_record(stage: Stage, here: Host) -> None:
+    directory = str(stage.tmp_path / "journal")
+    with open_host(HostSpec(reach="local")) as dying:
+        journal = Journal(dying, "dead", directory=directory)
+        journal.open_entry(
+            ENTRY,
+            {
+                "outlets": [{"pdu": pdu_spec(stage.tmp_path).model_dump(), "outlet": 2}],
+                "rescan": None,
+            },
+        )
+    stage.pdu.close()
+    stage.unit.unplug()
+    for _ in range(2):
+        with pytest.raises(RigTrouble, match=r"left off by run dead.*no such port.*remove /"):
+            restore_outlets(here, directory=directory)
+    stage.unit.plug_in()
+    (sentence,) = restore_outlets(here, directory=directory)
+    assert "was on already" in sentence
