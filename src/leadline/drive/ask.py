@@ -27,6 +27,8 @@ READ_CAPACITY_16 = bytes.fromhex("9e 10" + "00" * 8 + "00 00 00 20 00 00")  # SB
 
 _DRIVE_FAILED = (0x3, 0x4, 0xB)  # MEDIUM ERROR, HARDWARE ERROR, ABORTED COMMAND: SPC-4 4.5.6
 _ILLEGAL_REQUEST = 0x5
+_UNIT_ATTENTION = 0x6
+_MOST_NEWS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +122,18 @@ class _Asked:
     node: str
 
     def command(self, name: str, cdb: bytes, length: int) -> bytes:
-        try:
-            return self.host.sg_io(self.handle, cdb, length, DEADLINE_S)
-        except CommandRefused as error:
-            if error.key in _DRIVE_FAILED:
-                said = f"{self.host.name}: {self.node}: the drive failed {name}: {error}"
-                raise DriveFault(said) from error
-            raise
+        news = 0  # of a reset, a power-on, changed parameters: told once each, instead of an answer
+        while True:
+            try:
+                return self.host.sg_io(self.handle, cdb, length, DEADLINE_S)
+            except CommandRefused as error:
+                if error.key == _UNIT_ATTENTION and news < _MOST_NEWS:
+                    news += 1
+                    continue
+                if error.key in _DRIVE_FAILED:
+                    said = f"{self.host.name}: {self.node}: the drive failed {name}: {error}"
+                    raise DriveFault(said) from error
+                raise
 
     def optional(self, name: str, cdb: bytes, length: int) -> bytes | None:
         """As ``command``; None where the drive does not know it."""
