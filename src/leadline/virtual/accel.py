@@ -46,24 +46,24 @@ class Accelerator:
         return "" if self.kvm else "tsc=reliable"
 
 
-def choose(kernel: Path) -> Accelerator:
+def choose(kernel: Path, device: Path = _DEVICE) -> Accelerator:
     """KVM when `kernel` runs under it, else emulation.
 
     Raises RigTrouble when QEMU is missing or too old.
     """
     version = _qemu_version()
-    if not _DEVICE.exists():
-        return Accelerator(False, f"no {_DEVICE}: the machine is emulated, which is slower")
-    if not os.access(_DEVICE, os.R_OK | os.W_OK):
+    if not device.exists():
+        return Accelerator(False, f"no {device}: the machine is emulated, which is slower")
+    if not os.access(device, os.R_OK | os.W_OK):
         return Accelerator(
             False,
-            f"no permission to use {_DEVICE}: the machine is emulated, which is slower "
+            f"no permission to use {device}: the machine is emulated, which is slower "
             "(usually it is enough to be in the group kvm)",
         )
     if _remembered(version, kernel):
         return Accelerator(True, "")
     return Accelerator(
-        False, f"{_DEVICE} is there but runs no Linux: the machine is emulated, which is slower"
+        False, f"{device} is there but runs no Linux: the machine is emulated, which is slower"
     )
 
 

@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
 
 from leadline.errors import Misuse
 
@@ -35,16 +36,27 @@ def uncompressed(image: bytes) -> bytes | None:
 
 def _decompress(payload: bytes) -> bytes | None:
     """None for a format that the standard library has not got (zstd and lz4 are fast anyway)."""
+    decompressor: _Decompressor
+    if payload.startswith(b"\xfd7zXZ\0"):
+        decompressor = lzma.LZMADecompressor()
+    elif payload.startswith(b"\x1f\x8b"):
+        decompressor = zlib.decompressobj(wbits=31)
+    elif payload.startswith(b"BZh"):
+        decompressor = bz2.BZ2Decompressor()
+    else:
+        return None
     try:
-        if payload.startswith(b"\xfd7zXZ\0"):
-            return lzma.LZMADecompressor().decompress(payload)
-        if payload.startswith(b"\x1f\x8b"):
-            return zlib.decompressobj(wbits=31).decompress(payload)
-        if payload.startswith(b"BZh"):
-            return bz2.BZ2Decompressor().decompress(payload)
+        kernel = decompressor.decompress(payload)  # what stands after its end is left alone
     except (lzma.LZMAError, zlib.error, OSError):
         return None
-    return None
+    return kernel if decompressor.eof else None
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, /) -> bytes: ...
 
 
 def version(path: Path) -> str:

@@ -7,6 +7,7 @@ last flashed with.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from leadline.errors import RigTrouble
-from leadline.host.trouble import last_lines
+from leadline.host.trouble import last_lines, printable
 from leadline.inventory.rig import Rig
 from leadline.virtual import mount, qmp
 from leadline.virtual.machine import (
@@ -32,7 +33,7 @@ from leadline.virtual.state import State
 
 QMP_NAME = "qmp.sock"
 _READY_LINE = b"leadline: ready"
-_PANIC = b"Kernel panic - not syncing"
+_PANIC = re.compile(rb"Kernel panic - not syncing[^\r\n]*")
 
 Phase = Literal["off", "booting", "up", "halted"]
 
@@ -93,8 +94,8 @@ class Power:
         """Power for the machine, and for the drives that live on its supply."""
         if self.phase != "off":
             return
-        self._drives_on(slot for slot in self.slots.values() if not slot.has_own_outlet)
         self._switched_on = time.monotonic()
+        self._drives_on(slot for slot in self.slots.values() if not slot.has_own_outlet)
         self._console_read = self.console.stat().st_size if self.console.exists() else 0
         powered = [slot for slot in self.slots.values() if slot.powered]
         arguments = self.machine.arguments(
@@ -151,9 +152,9 @@ class Power:
                 qmp.monitor(self._qmp, let_in(self.port))
                 self.booted_s = self.booting_for()
                 self.phase = "up"
-            elif _PANIC in heard:
+            elif panic := _PANIC.search(heard):
                 self.phase = "halted"
-                return f"the guest's kernel panicked:{self.console_tail()}"
+                return printable(panic[0])
         return self._dead_models()
 
     def booting_for(self) -> float:

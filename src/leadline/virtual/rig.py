@@ -88,7 +88,7 @@ def down(name: str) -> bool:
     state = State(name)
     server = state.server()
     if server is None:
-        state.unmount()  # what a killed server may have left
+        state.tidy()  # a killed server may have left something
         return False
     for number, patience in ((signal.SIGTERM, _DOWN_S), (signal.SIGKILL, _DOWN_S)):
         with contextlib.suppress(ProcessLookupError):
@@ -100,7 +100,7 @@ def down(name: str) -> bool:
             time.sleep(_POLL_S)
         else:
             if number == signal.SIGKILL:
-                state.unmount()
+                state.tidy()
             return True
     raise RigTrouble(f"virtual rig {name}: process {server} cannot be ended; see `ps {server}`")
 

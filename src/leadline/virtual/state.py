@@ -113,6 +113,8 @@ class State:
 
     def tidy(self) -> None:
         """Remove all but the logs, once the rig's processes have gone."""
+        if not self.root.exists():
+            return
         self.unmount()
         shutil.rmtree(self.root / "firmware", ignore_errors=True)
         for path in self.root.glob("medium/*/*"):
@@ -126,9 +128,8 @@ class State:
 
     def unmount(self) -> None:
         """Unmount what killed drive models left."""
-        if self.root.exists():
-            for mounted in _mounts_below(self.root.resolve()):
-                mount.prepare(mounted)
+        for mounted in _mounts_below(self.root.resolve()):
+            mount.prepare(mounted)
 
 
 def _mounts_below(folder: Path) -> list[Path]:

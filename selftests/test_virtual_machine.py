@@ -1,0 +1,219 @@
+"""A virtual rig before anything of it runs: its command line, its state, and wrong input."""
+
+import argparse
+import itertools
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leadline.cli import main
+from leadline.commands import virtual as command
+from leadline.errors import Misuse, RigTrouble
+from leadline.inventory.fields import packaged
+from leadline.inventory.rig import Rig, load_rig
+from leadline.virtual import rig as virtual
+from leadline.virtual.accel import Accelerator
+from leadline.virtual.machine import (
+    Attachment,
+    Identity,
+    Machine,
+    attachments,
+    memory_mib,
+    profile_identity,
+    spec_identity,
+)
+from leadline.virtual.profile import load_profile
+from leadline.virtual.state import State
+
+VIRTUAL = packaged("rigs/virtual.yaml").resolve()
+PROFILES = VIRTUAL.parent / "profiles"
+SSD = Attachment("ssd1", "ahci", "drive0", 0)
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def changed_rig(folder: Path, *changes: tuple[str, str]) -> Rig:
+    text = VIRTUAL.read_text().replace("profile: profiles/", f"profile: {PROFILES}/")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = folder / "rig.yaml"
+    path.write_text(text)
+    return load_rig(path)
+
+
+def after(words: list[str], option: str) -> list[str]:
+    return [value for name, value in itertools.pairwise(words) if name == option]
+
+
+def test_qemu_is_told_who_the_drives_are() -> None:
+    rig = load_rig(VIRTUAL)
+    machine = Machine(Accelerator(False, ""), Path("k"), Path("i"), 700, 2, "libata.force=noncq")
+    drives = []
+    for place, name in zip(attachments(rig), ("vssd-1.0", "vscsi-1.0"), strict=True):
+        identity = profile_identity(load_profile(PROFILES / f"{name}.yaml"))
+        drives.append((place.block(Path("/some, where/medium")), place.device(identity)))
+    words = machine.arguments(drives, ide=False, console=Path("/a,b/c.log"), qmp="q")
+    ssd, scsi = [json.loads(text) for text in after(words, "-device") if text.startswith("{")]
+    assert (ssd["driver"], ssd["bus"]) == ("ide-hd", "ide.0")
+    assert (ssd["model"], ssd["serial"], ssd["ver"]) == ("LEADLINE VSSD", "VSSD0001", "1.0")
+    assert ssd["wwn"] == 0x5000C5000000A001
+    assert (scsi["driver"], scsi["bus"], scsi["scsi-id"]) == ("scsi-hd", "scsi.0", 0)
+    assert (scsi["vendor"], scsi["product"]) == ("LEADLINE", "VSCSI")
+    node = json.loads(after(words, "-blockdev")[0])
+    assert node["node-name"] == ssd["drive"]
+    assert node["file"]["filename"] == "/some, where/medium"
+    assert node["file"]["cache"] == {"direct": True}
+    assert after(words, "-chardev") == ["file,id=console,path=/a,,b/c.log,append=on"]
+    assert after(words, "-append")[0].endswith("tsc=reliable libata.force=noncq")
+    assert not [word for word in words if "hostfwd" in word]  # nobody is let in before it is up
+
+
+@pytest.mark.parametrize(
+    ("uri", "server", "export"),
+    [
+        ("nbd://box:1234/a%20b", {"type": "inet", "host": "box", "port": "1234"}, "a b"),
+        ("nbd://box", {"type": "inet", "host": "box", "port": "10809"}, ""),
+        ("nbd+unix:///x?socket=/run/s", {"type": "unix", "path": "/run/s"}, "x"),
+    ],
+)
+def test_an_nbd_uri_becomes_a_block_node(uri: str, server: object, export: str) -> None:
+    node = SSD.block(uri)
+    assert node["file"] == {"driver": "nbd", "server": server, "export": export}
+
+
+def test_an_nbd_socket_without_a_path_is_refused() -> None:
+    with pytest.raises(Misuse, match="found no socket, expected nbd\\+unix"):
+        SSD.block("nbd+unix:///x")
+
+
+def test_an_nbd_drive_is_who_the_rig_file_says() -> None:
+    rig = load_rig(VIRTUAL)
+    assert spec_identity(rig, "ssd1") == Identity(
+        "LEADLINE VSSD", "VSSD0001", "1.0", "0x5000c5000000a001"
+    )
+    assert spec_identity(rig, "scsi1").vendor == "LEADLINE"
+    assert spec_identity(rig, "scsi1").model == "VSCSI"
+
+
+def test_the_root_file_system_does_not_eat_the_memory_asked_for(tmp_path: Path) -> None:
+    initrd = tmp_path / "initrd"
+    with initrd.open("wb") as file:
+        file.truncate(190 << 20)
+    assert memory_mib(1024, initrd) == 1024 + 191
+    assert memory_mib(256, initrd) >= 2 * 190 + 128
+
+
+def test_an_ahci_drive_cannot_have_an_outlet_of_its_own(tmp_path: Path) -> None:
+    rig = changed_rig(tmp_path, ("feeds: [scsi1]", "feeds: [ssd1]"))
+    with pytest.raises(Misuse, match="slot ssd1 on bus ahci with an outlet of its own"):
+        attachments(rig)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("virtual/virtual/pdu", "elsewhere/pdu", "found port .*elsewhere/pdu for pdu, expected"),
+        ("virtual/virtual/ssh_config", "x/ssh_config", "expected reach: ssh and ssh_config"),
+        ("vssd-1.0.yaml", "vscsi-1.0.yaml", "the profile of a SCSI drive, expected an ATA"),
+        ("  cpus: 2", "  cpus: 2\n  kernel: rig.yaml", "found no Linux kernel"),
+    ],
+)
+def test_a_rig_file_that_would_not_work_is_refused_before_anything_starts(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    rig = changed_rig(tmp_path, (old, new))
+    with pytest.raises(Misuse, match=message):
+        virtual.up(rig, say=lambda _: None)
+    assert not State(rig.name).root.exists()
+
+
+def test_a_real_rig_is_not_started() -> None:
+    rig = load_rig(packaged("rigs/example-bench.yaml"))
+    with pytest.raises(Misuse, match="this rig is real"):
+        virtual.up(rig, say=lambda _: None)
+
+
+HOLD = """
+import sys
+from leadline.virtual.state import State
+state = State("held")
+assert state.take()
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_kernel_knows_who_runs_a_rig() -> None:
+    state = State("held")
+    assert state.server() is None
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"taken\n"
+        assert state.server() == holder.pid
+        assert state.server() == holder.pid  # asking takes nothing
+        assert not state.take()
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    assert state.server() is None
+
+
+def test_a_dead_rig_is_down_and_what_it_left_is_removed() -> None:
+    state = State("dead")
+    state.root.mkdir(parents=True)
+    (state.root / "pdu").symlink_to("/dev/pts/nowhere")
+    state.write_status({"rig": "dead", "running": True})
+    assert virtual.status("dead") == {"rig": "dead", "running": False}
+    assert virtual.down("dead") is False
+    assert list(state.root.iterdir()) == []
+    state.clear()
+    assert not state.root.exists()
+
+
+def test_flashing_a_rig_that_is_down_is_refused() -> None:
+    with pytest.raises(RigTrouble, match="is not up, so there is nothing to flash"):
+        virtual.flash("virtual", "ssd1", PROFILES / "vssd-1.1.yaml")
+
+
+def test_the_command_says_down_in_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["virtual", "status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"rig": "virtual", "running": False}
+    assert main(["virtual", "down", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["was_up"] is False
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["up", "--profile", "ssd1"], "found 'ssd1', expected SLOT=FILE"),
+        (["up", "--profile", "nosuch=/dev/null"], "found no slot 'nosuch', expected one of: ssd1"),
+        (["up", "--kernel", "/nonexistent"], "cannot be read"),
+        (["up", "--rig", "/nonexistent"], "/nonexistent"),
+    ],
+)
+def test_wrong_words_are_usage_errors(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code: Any = main(["virtual", *words])
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_slot_named_twice_is_refused() -> None:
+    one = ("ssd1", PROFILES / "vssd-1.0.yaml")
+    arguments = argparse.Namespace(profile=[one, one], rig=None)
+    with pytest.raises(Misuse, match="found a slot twice"):
+        command._up(arguments)
