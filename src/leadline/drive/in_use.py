@@ -102,7 +102,7 @@ def uses_of(host: Host, name: str) -> Uses:
     if disk is None:
         raise RigTrouble(f"{host.name}: /dev/{name} is gone; bind the drive again")
     mounts, swaps = _claims(host)
-    found = _uses(disk, mounts, swaps)
+    found = uses_among(disk, mounts, swaps)
     plain_nodes = [disk, *(child for child in disk.children if child.kind == "part")]
     return Uses(found.mounts, found.swaps, found.members, _signatures(host, plain_nodes))
 
@@ -111,10 +111,11 @@ def uses_of_all(host: Host) -> dict[str, Uses]:
     """What uses each disk of the host, by name; without signatures, and without RAM disks."""
     mounts, swaps = _claims(host)
     disks = [n for n in _tree(host, []) if n.kind == "disk" and not _VOLATILE.fullmatch(n.kname)]
-    return {disk.kname: _uses(disk, mounts, swaps) for disk in disks}
+    return {disk.kname: uses_among(disk, mounts, swaps) for disk in disks}
 
 
-def _uses(disk: Node, mounts: Sequence[Mount], swaps: Sequence[str]) -> Uses:
+def uses_among(disk: Node, mounts: Sequence[Mount], swaps: Sequence[str]) -> Uses:
+    """What of the host's mounts and swaps (kernel names) is on ``disk``, and what it is part of."""
     nodes = list(disk.all())
     return Uses(
         tuple((node, mount) for node in nodes for mount in mounts if _is_on(mount, node)),
