@@ -44,6 +44,7 @@ def test_a_message_of_several_lines_is_read_as_dmesg_prints_it() -> None:
     )
     (event,) = log.events()
     assert (event.kind, event.commands) == ("medium-error", ("READ DMA",))
+    assert not any("x0a" in line for line in event.lines)
 
 
 def test_records_seen_again_after_a_reconnection_count_once() -> None:
