@@ -74,7 +74,7 @@ def test_the_source_of_a_limit_travels_with_it() -> None:
 def test_other_comparisons_are_refused_and_say_what_to_write(
     compare: Callable[[Quantity, Quantity], bool],
 ) -> None:
-    with pytest.raises(Misuse, match="write [<>]="):
+    with pytest.raises(Misuse, match=r"write [<>]="):
         compare(load().at(depth=8), load().at(depth=1))
 
 

@@ -13,6 +13,10 @@ from leadline.inventory.rig import HostSpec, Rig
 from leadline.power.outlets import restore_outlets
 
 
+AGENT_ENDS_S = 15.0
+"""For the rig's end of a killed run to notice, and to let its journal go."""
+
+
 def mend_outlets(here: Host) -> list[str]:
     """Switch on the outlets that dead runs of this machine left off."""
     return restore_outlets(here)
@@ -23,8 +27,11 @@ def mend_host(host: Host) -> list[str]:
     return replay(host)
 
 
-def mend(rigs: Sequence[Rig]) -> list[str]:
-    """Mend all that can be; one sentence for each thing done, and for each that could not be."""
+def mend(rigs: Sequence[Rig], run_id: str) -> list[str]:
+    """Mend what run `run_id` left, which has just ended, and what dead runs did.
+
+    One sentence for each thing done, and for each that could not be.
+    """
     said: list[str] = []
     try:
         with open_host(HostSpec(reach="local")) as here:
@@ -34,7 +41,7 @@ def mend(rigs: Sequence[Rig]) -> list[str]:
     for rig in rigs:
         try:
             with open_host(rig.host) as host:
-                said += mend_host(host)
+                said += replay(host, run_id=run_id, patience=AGENT_ENDS_S) + mend_host(host)
         except RigTrouble as trouble:
             said.append(f"rig {rig.name}: settings could not be given back: {trouble}")
     return said

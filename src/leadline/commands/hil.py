@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
             child = _pytest_arguments(arguments, paths, matrix.path, run_id)
             code = _run_child(child, signals, stdout=sys.stderr if arguments.json else None)
             if code != 0:
-                for sentence in mend(rigs):
+                for sentence in mend(rigs, run_id):
                     print(f"leadline: {sentence}", file=sys.stderr)
     except BaseException:
         record.end(INTERRUPTED_CODE if signals.count else DEFECT_CODE)
