@@ -60,7 +60,8 @@ def test_vendors_repository_has_fixtures_and_suite(wheel: Path, tmp_path: Path) 
     (vendor / "test_own.py").write_text(OWN_TEST)
     rig = run([python, "-c", "import leadline; print(leadline.__path__[0])"], vendor).strip()
     assert not Path(rig).is_relative_to(REPOSITORY)
-    collect: list[str | Path] = [python, "-m", "pytest", "--collect-only", "-q", "--import-mode=importlib"]
+    collect: list[str | Path] = [python, "-m", "pytest", "--collect-only", "-q"]
+    collect.append("--import-mode=importlib")
     asked_for = ["--rig", f"{rig}/rigs/virtual.yaml", "test_own.py", "--pyargs", "leadline.suite"]
     listing = run([*collect, *asked_for], vendor)
     assert "test_of_the_vendors_own[virtual-ssd1-LEADLINE_VSSD-1.0]" in listing

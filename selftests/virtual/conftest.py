@@ -1,12 +1,14 @@
 """Virtual rigs for the integration tests, each of its own name: a user's stays alone."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import leadline
+from leadline.inventory.rig import Rig, load_rig
+from leadline.virtual import rig as virtual
 
 RIGS = Path(leadline.__file__).parent / "rigs"
 
@@ -37,3 +39,11 @@ def make_rig(tmp_path_factory: pytest.TempPathFactory) -> MakeRig:
         return path
 
     return make
+
+
+@pytest.fixture(scope="session")
+def shared_rig(make_rig: MakeRig) -> Iterator[Rig]:
+    """A rig that is up, for tests that leave it as they found it."""
+    rig = load_rig(make_rig("shared"))
+    with virtual.running(rig):
+        yield rig

@@ -1,8 +1,4 @@
-"""The host layer over a real ssh to a real kernel: the virtual rig's guest.
-
-Needs a running virtual rig, or LEADLINE_SELFTEST_SSH_CONFIG naming an ssh
-configuration in which ``virtual`` is a Linux guest that may be used at will.
-"""
+"""The host layer over a real ssh to a real kernel: the virtual rig's guest."""
 
 import os
 import re
@@ -16,20 +12,15 @@ import pytest
 
 from leadline.host.connection import CommandRefused, DeviceBusy, Host, HostLost, open_host
 from leadline.host.lease import LeaseTaken, take
-from leadline.inventory.rig import HostSpec
+from leadline.inventory.rig import HostSpec, Rig
 
 AWAIT_S = 60.0
 SOON_S = 10.0  # "within seconds", on a machine without hardware virtualisation
 
 
 @pytest.fixture(scope="module")
-def spec() -> HostSpec:
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    named = os.environ.get("LEADLINE_SELFTEST_SSH_CONFIG")
-    config = Path(named) if named else cache / "leadline/virtual/virtual/ssh_config"
-    if not config.exists():
-        pytest.skip("no virtual rig is up (leadline virtual up)")
-    return HostSpec(reach="ssh", address="virtual", ssh_config=config)
+def spec(shared_rig: Rig) -> HostSpec:
+    return shared_rig.host
 
 
 @pytest.fixture

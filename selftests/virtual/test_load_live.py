@@ -1,20 +1,14 @@
-"""Slices on a drive that is real to Linux: the virtual rig's AHCI drive.
+"""Slices on a drive that is real to Linux: the virtual rig's AHCI drive."""
 
-Needs a running virtual rig, or LEADLINE_SELFTEST_SSH_CONFIG naming an ssh configuration
-with one Host, a Linux guest whose /dev/sda may be used at will.
-"""
-
-import os
 import re
 import statistics
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
-from leadline.inventory.rig import HostSpec
+from leadline.inventory.rig import Rig
 from leadline.load.fio import run_slices
 from leadline.load.slices import (
     DEVICE_DEPTH,
@@ -31,16 +25,8 @@ DEPTH_PATH = "/sys/block/sda/device/queue_depth"
 
 
 @pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    named = os.environ.get("LEADLINE_SELFTEST_SSH_CONFIG")
-    config = Path(named) if named else cache / "leadline/virtual/virtual/ssh_config"
-    if not config.exists():
-        pytest.skip("no virtual rig is up (leadline virtual up)")
-    alias = re.search(r"^Host (\S+)", config.read_text(), flags=re.MULTILINE)
-    assert alias is not None
-    spec = HostSpec(reach="ssh", address=alias[1], ssh_config=config)
-    with open_host(spec, deadline=60) as opened:
+def host(shared_rig: Rig) -> Iterator[Host]:
+    with open_host(shared_rig.host, deadline=60) as opened:
         yield opened
 
 

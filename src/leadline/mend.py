@@ -12,7 +12,6 @@ from leadline.host.journal import replay
 from leadline.inventory.rig import HostSpec, Rig
 from leadline.power.outlets import restore_outlets
 
-
 AGENT_ENDS_S = 15.0
 """For the rig's end of a killed run to notice, and to let its journal go."""
 
