@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import Engine, create_engine, event, select, update
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 
 from leadline.errors import RigTrouble
@@ -48,7 +48,7 @@ def open_database(directory: Path) -> Engine:
 def _plain_errors(directory: Path) -> Iterator[None]:
     try:
         yield
-    except OperationalError as error:
+    except DatabaseError as error:
         raise RigTrouble(
             f"{directory / FILE_NAME}: the result could not be written ({error.orig}); "
             "free some space or name another directory with --results"

@@ -1,0 +1,46 @@
+"""From exceptions to outcomes, and from outcomes to the exit codes of the contract."""
+
+import pytest
+
+from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
+from leadline.host.trouble import HostLost, ProgramMissing
+from leadline.outcomes import Ended, ended_by, error_exit_code, exit_code
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"),
+    [
+        (DriveFault("d"), Ended.FAIL),
+        (AssertionError("a"), Ended.FAIL),
+        (RigTrouble("r"), Ended.ERROR),
+        (HostLost("h"), Ended.ERROR),
+        (Misuse("m"), Ended.USAGE),
+        (Inconclusive("i"), Ended.INCONCLUSIVE),
+        (KeyError("k"), Ended.DEFECT),
+        (OSError("o"), Ended.DEFECT),
+    ],
+)
+def test_the_exception_decides(error: Exception, ended: Ended) -> None:
+    assert ended_by(error) is ended
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        ([], 0),
+        ([Ended.PASS, Ended.EXCUSED, Ended.SKIPPED], 0),
+        ([Ended.PASS, Ended.INCONCLUSIVE], 4),
+        ([Ended.INCONCLUSIVE, Ended.ERROR], 3),
+        ([Ended.ERROR, Ended.FAIL], 1),
+        ([Ended.FAIL, Ended.USAGE], 2),
+        ([Ended.DEFECT, Ended.INCONCLUSIVE], 70),
+    ],
+)
+def test_precedence(outcomes: list[Ended], code: int) -> None:
+    assert exit_code(outcomes) == code
+    assert exit_code(reversed(outcomes)) == code
+
+
+def test_an_error_of_a_command_has_the_same_code() -> None:
+    assert error_exit_code(ProgramMissing("fio")) == 3
+    assert error_exit_code(Misuse("which rig?")) == 2

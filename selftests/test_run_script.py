@@ -1,0 +1,94 @@
+"""The front door: ./run, in a plain POSIX shell, with programs present and missing."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+# What the script itself runs; everything else is missing in these tests.
+TOOLS = ("sh", "cat", "cut", "grep", "dirname", "pwd", "cksum", "id", "printf", "python3")
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A directory for PATH with next to nothing in it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        if found:
+            (folder / tool).symlink_to(found)
+    return folder
+
+
+def run(path: Path | None, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    environment = dict(os.environ) if path is None else {**os.environ, "PATH": str(path)}
+    return subprocess.run(
+        [REPOSITORY / "run", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_help_names_the_commands_with_examples() -> None:
+    done = run(None, "--help")
+    assert done.returncode == 0
+    for word in ("hil", "selftest", "bench", "shell", "--no-install", "Examples:"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("frobnicate",)])
+def test_wrong_usage_is_2(arguments: tuple[str, ...]) -> None:
+    assert run(None, *arguments).returncode == 2
+
+
+def test_no_install_lists_what_is_missing_and_why_and_installs_nothing(bare: Path) -> None:
+    (bare / "apt-get").write_text("#!/bin/sh\necho installed >&2; exit 1\n")
+    (bare / "apt-get").chmod(0o755)
+    done = run(bare, "--no-install", "hil")
+    assert done.returncode == 3
+    assert "openssh-client: reaches rigs" in done.stderr
+    assert "qemu-system-x86: runs the virtual rig" in done.stderr
+    assert "installed" not in done.stderr
+
+
+def test_a_rig_of_ones_own_needs_no_virtual_machine(bare: Path) -> None:
+    done = run(bare, "--no-install", "hil", "--rig", "rigs/example-bench.yaml")
+    assert "openssh-client" in done.stderr
+    assert "qemu" not in done.stderr
+
+
+def test_fedora_has_its_own_names(bare: Path) -> None:
+    (bare / "dnf").write_text("#!/bin/sh\nexit 1\n")
+    (bare / "dnf").chmod(0o755)
+    done = run(bare, "--no-install", "hil")
+    assert "qemu-system-x86-core" in done.stderr
+    assert "openssh-clients" in done.stderr
+
+
+def test_without_root_and_sudo_it_says_so(bare: Path) -> None:
+    (bare / "id").unlink()
+    (bare / "id").write_text("#!/bin/sh\necho 1000\n")
+    (bare / "id").chmod(0o755)
+    (bare / "apt-get").write_text("#!/bin/sh\nexit 1\n")
+    (bare / "apt-get").chmod(0o755)
+    done = run(bare, "hil")
+    assert done.returncode == 3
+    assert "needs root and there is no sudo" in done.stderr
+
+
+def test_packages_that_cannot_be_installed_end_it_plainly(bare: Path) -> None:
+    (bare / "apt-get").write_text("#!/bin/sh\necho E: no network >&2; exit 100\n")
+    (bare / "apt-get").chmod(0o755)
+    (bare / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
+    (bare / "sudo").chmod(0o755)
+    done = run(bare, "hil")
+    assert done.returncode == 3
+    assert "E: no network" in done.stderr
+    assert "could not be installed" in done.stderr
