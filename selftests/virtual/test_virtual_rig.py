@@ -282,7 +282,7 @@ def test_a_guest_that_does_not_boot_is_reported_with_its_last_words(make_rig: Ma
     with pytest.raises(RigTrouble) as caught:
         virtual.up(rig, Changes(kernel_arguments="rdinit=/usr/bin/false"), say=lambda _: None)
     message = str(caught.value)
-    assert "the guest halted while it booted" in message
+    assert "the guest did not come up: Kernel panic" in message
     assert "Kernel panic - not syncing" in message
     assert str(State(rig.name).log / "console.log") in message
     assert virtual.status(rig.name)["running"] is False

@@ -90,11 +90,17 @@ class Power:
         """What the guest's kernel and init say."""
         return self.state.log / "console.log"
 
+    def all_on(self) -> None:
+        """The beginning: every outlet is on."""
+        self._drives_on(self.slots.values())
+        self.host_on()
+
     def host_on(self) -> None:
         """Power for the machine, and for the drives that live on its supply."""
         if self.phase != "off":
             return
         self._switched_on = time.monotonic()
+        self._qmp.unlink(missing_ok=True)
         self._drives_on(slot for slot in self.slots.values() if not slot.has_own_outlet)
         self._console_read = self.console.stat().st_size if self.console.exists() else 0
         powered = [slot for slot in self.slots.values() if slot.powered]
@@ -119,7 +125,7 @@ class Power:
         """Power for one drive that has an outlet of its own."""
         slot = self.slots[name]
         if slot.powered:
-            return
+            return  # by another of its outlets
         self._drives_on([slot])
         if self.qemu is not None:
             qmp.plug(self._qmp, self._node(slot), self._device(slot))
@@ -162,9 +168,8 @@ class Power:
         return time.monotonic() - self._switched_on
 
     def console_tail(self) -> str:
-        """The guest's last words, to stand below a message."""
-        said = last_lines(self._console_since()[-4096:])
-        return said or "\n    (nothing: has the kernel a driver for the serial console?)"
+        """The guest's last words, to stand below a message; "" when it said none."""
+        return last_lines(self._console_since()[-4096:])
 
     def all_off(self) -> None:
         """The end: whatever runs is killed."""
@@ -188,7 +193,7 @@ class Power:
     def _drives_on(self, slots: Iterable[Slot]) -> None:
         """All models at once, for starting one is mostly waiting for Python."""
         starting = {}
-        for slot in slots:
+        for slot in (slot for slot in slots if not slot.powered):
             name = slot.place.slot
             slot.powered = True
             slot.cycle += 1

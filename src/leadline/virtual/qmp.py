@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from qemu.qmp import ExecuteError, QMPClient, QMPError
+from qemu.qmp import ConnectError, ExecuteError, QMPClient, QMPError
 
 from leadline.errors import RigTrouble
 from leadline.host.trouble import printable
 
 DEADLINE_S = 10.0
+_RETRY_S = 0.05
 
 _Asking = Callable[[QMPClient], Awaitable[object]]
 
@@ -55,11 +56,22 @@ def unplug(socket: Path, device: str, node: str) -> None:
     _run(socket, "device_del", ask)
 
 
+async def _connect(socket: Path) -> QMPClient:
+    """A QEMU that was started just now makes its socket in a moment."""
+    while True:
+        client = QMPClient("leadline")
+        try:
+            await client.connect(str(socket))
+        except ConnectError:
+            await asyncio.sleep(_RETRY_S)
+        else:
+            return client
+
+
 def _run(socket: Path, command: str, ask: _Asking) -> object:
     async def connected() -> object:
-        client = QMPClient("leadline")
         async with asyncio.timeout(DEADLINE_S):
-            await client.connect(str(socket))
+            client = await _connect(socket)
             try:
                 return await ask(client)
             finally:

@@ -89,9 +89,7 @@ class Server:
                 link = access.pdu_link(self._rig, pdu)
                 stack.enter_context(VirtualPdu(pdu.outlets, self._on_switch(pdu.name), link))
             stack.callback(self._ending.set)  # a switching that is not done yet is not waited for
-            self._power.host_on()
-            for slot in (s for s in self._power.slots.values() if s.has_own_outlet):
-                self._power.drive_on(slot.place.slot)
+            self._power.all_on()
             if self._until_up():
                 say(ready=self._status())
                 silence()
@@ -146,16 +144,21 @@ class Server:
             if not self._turn():
                 return False
             if self._power.phase == "halted":
-                raise RigTrouble(
-                    f"the guest halted while it booted: {self._trouble or 'QEMU ended'}; "
-                    f"its console ({self._power.console}) ends:{self._power.console_tail()}"
-                )
+                trouble = self._trouble or "it switched itself off"
+                raise RigTrouble(f"the guest did not come up: {trouble}{self._console()}")
             if self._power.booting_for() > deadline:
                 raise RigTrouble(
-                    f"the guest is not up after {deadline:g} s (host.boot_deadline_s); its console "
-                    f"({self._power.console}) ends:{self._power.console_tail()}"
+                    f"the guest is not up after {deadline:g} s (host.boot_deadline_s)"
+                    f"{self._console()}"
                 )
         return True
+
+    def _console(self) -> str:
+        assert self._power is not None
+        said = self._power.console_tail()
+        if not said:
+            return "; its console said nothing: has the kernel a driver for the serial port?"
+        return f"; its console ({self._power.console}) ends:{said}"
 
     def _serve(self) -> None:
         while self._turn():
