@@ -15,7 +15,7 @@ from leadline.inventory.rig import PduSpec
 from leadline.power.baytech import parse_status
 from leadline.power.pdu import COMMANDS, Pdu, Switched
 from leadline.power.session import TICK_S, Session
-from leadline.virtual.pdu import BANNER, PROMPT, Dialogue, Faults
+from leadline.virtual.pdu import BANNER, LEFT_AT, PROMPT, Dialogue, Faults
 
 TRANSCRIPTS = Path(__file__).parents[2] / "shared/pdu/transcripts"
 OUTLETS = 8
@@ -26,6 +26,8 @@ class VirtualLine:
 
     def __init__(self, faults: Faults, on: range = range(1, OUTLETS + 1)) -> None:
         self.time = 0.0
+        self.byte_s = 0.0  # 0.001 at 9600 baud: then an answer is read in small pieces
+        self.interrupt_at = b""  # Ctrl-C when this has been sent
         self.coming: list[tuple[float, bytes]] = [(0.0, faults.leftover)] if faults.leftover else []
         self.back_at = 0.0  # until then the adapter is unplugged
         self.instead: Callable[[bytes], bytes | None] = lambda _: None  # another unit's answers
@@ -73,8 +75,12 @@ class VirtualLine:
         at = max([self.time, *(at for at, _ in self.coming)])
         for pause, text in self.dialogue.hear(data):
             at += pause
-            if text:
-                self.coming.append((at, text))
+            for piece in [text] if not self.byte_s else [bytes([byte]) for byte in text]:
+                at += self.byte_s
+                self.coming.append((at, piece))
+        if self.interrupt_at and self.interrupt_at in data:
+            self.interrupt_at = b""
+            raise KeyboardInterrupt
         return len(data)
 
     def close(self) -> None:
@@ -127,6 +133,7 @@ LEFT = [
     Faults(left_at="pager"),
     Faults(left_at="confirm"),
     Faults(left_at="half-typed"),
+    Faults(left_at="insist"),
     Faults(leftover=BANNER + PROMPT),
     Faults(leftover=b"Turn Off Outlet 1 (Y/N)?", left_at="confirm"),
     Faults(leftover=b"Enter 'YES' to continue or <ENTER> to cancel : ", left_at="confirm"),
@@ -194,6 +201,43 @@ def test_noise_before_every_answer_is_read_through() -> None:
     with bench(Faults(noise=6)) as (pdu, line):
         assert pdu.switch(3, False).verified
         assert line.dialogue.contacts[3] is False
+
+
+def test_a_prompt_in_a_name_is_no_prompt_however_the_answer_is_cut() -> None:
+    with bench(Faults(names={3: "RPC3-NC>", 4: "> RPC-4>"})) as (pdu, line):
+        line.byte_s = 0.001
+        assert pdu.switch(3, False).attempts == 1
+        assert line.written.count(b"status") == 2
+
+
+def test_a_prompt_too_many_is_not_the_end_of_a_table() -> None:
+    with bench() as (pdu, line):
+        pdu.status()
+        line.byte_s = 0.001
+        line.written = b""
+
+        def two_prompts(data: bytes) -> bytes | None:
+            if data != b"\r":
+                return None
+            line.coming.append((line.time, PROMPT))
+            line.coming.append((line.time + 0.01, PROMPT))
+            return b""
+
+        line.instead = two_prompts
+        assert pdu.status() == line.dialogue.contacts
+        assert line.written == b"\rstatus\r", "asked once"
+
+
+def test_after_ctrl_c_the_line_is_set_right_before_it_is_used() -> None:
+    with bench() as (pdu, line):
+        pdu.status()
+        line.interrupt_at = b"off 3"
+        with pytest.raises(KeyboardInterrupt):
+            pdu.switch(3, False)
+        line.written = b""
+        assert pdu.switch(3, True).verified
+        assert line.written.startswith(b"\x08"), "by a sync"
+        assert line.dialogue.contacts[3] is True
 
 
 def test_a_slow_unit_is_waited_for() -> None:
@@ -326,7 +370,7 @@ fault_sets = st.builds(
     lines=st.none() | st.integers(0, 9),
     stuck=st.sets(st.integers(1, 3), max_size=1),
     rewired=st.dictionaries(st.integers(1, 3), st.integers(1, 3), max_size=1),
-    left_at=st.sampled_from(["prompt", "pager", "confirm", "half-typed"]),
+    left_at=st.sampled_from(LEFT_AT),
     page_lines=st.sampled_from([0, 0, 5, 14]),
     leftover=st.binary(max_size=20) | st.sampled_from([BANNER, PROMPT, PROMPT * 2]),
 )

@@ -11,7 +11,7 @@ from types import FrameType
 
 import pytest
 
-from leadline.errors import DriveFault, RigTrouble
+from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal, dead_entries
 from leadline.inventory.rig import HostSpec
@@ -57,12 +57,21 @@ def borrowed(stage: Stage, journal: Journal, eyes: FakeEyes) -> None:
 
 def test_an_error_puts_power_and_drive_back(stage: Stage, here: Host) -> None:
     eyes = FakeEyes(stage.world, "a")
-    eyes.read_fails = True
+    stage.world.notices = False
+    errors = iter([RigTrouble("the host does not answer")])
+
+    def fail_once() -> None:
+        for error in errors:
+            raise error
+
+    eyes.after_rescan = fail_once
     directory = str(stage.tmp_path / "journal")
-    with Journal(here, "r", directory=directory) as journal, pytest.raises(DriveFault):
+    journal = Journal(here, "r", directory=directory)
+    with journal, pytest.raises(RigTrouble, match="the host does not answer"):
         borrowed(stage, journal, eyes)
-    assert "a" in stage.world.kernel
-    assert dead_entries(here, ENTRY, directory=directory) == []
+    assert stage.has_power(2)
+    assert "a" in stage.world.kernel, "found by another rescan"
+    assert not Path(directory).exists() or not list(Path(directory).iterdir())
 
 
 def test_what_cannot_be_put_back_is_noted_and_stays_on_record(stage: Stage, here: Host) -> None:

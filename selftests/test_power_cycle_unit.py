@@ -59,6 +59,7 @@ def test_a_graceful_cycle_deletes_first_and_proves_off_by_a_rescan(stage: Stage)
     phases = stage.cycle()
     assert stage.world.did == ["delete a", "outlet 2 off", "rescan", "outlet 2 on"]
     assert phases.off_s >= OFF_S
+    assert phases.gone_s >= OFF_S, "until then a supply may hold it up"
     assert 0 <= phases.back_s <= phases.identify_s <= phases.ready_s < 1
     assert min(phases.announce_s, phases.command_s, phases.readback_s, phases.gone_s) >= 0
 

@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -273,14 +274,17 @@ def test_a_holder_that_cannot_be_seen(pty: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, which takes root")
-def test_permission_denied_names_the_group(pty: str) -> None:
+def test_permission_denied_names_the_group(pty: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Path(pty).chmod(0o600)
-    os.seteuid(65534)
-    try:
-        with pytest.raises(RigTrouble, match=r"permission denied .* group \w+.*usermod -aG"):
-            open_port(spec(pty))
-    finally:
-        os.seteuid(0)
+    with tempfile.TemporaryDirectory() as locks:
+        Path(locks).chmod(0o1777)  # tmp_path is root's alone
+        monkeypatch.setattr(port_module, "LOCK_DIRECTORY", Path(locks))
+        os.seteuid(65534)
+        try:
+            with pytest.raises(RigTrouble, match=r"permission denied .* group \w+.*usermod -aG"):
+                open_port(spec(pty))
+        finally:
+            os.seteuid(0)
 
 
 def test_a_failed_open_leaves_no_lock_behind(pty: str) -> None:

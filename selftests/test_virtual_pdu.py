@@ -72,6 +72,8 @@ def test_an_enter_is_one_enter(tmp_path: Path, enter: bytes) -> None:
         for _ in range(2):
             port.write(enter)
             assert port.read_until(b">") == b"\r\nRPC3-NC>"
+        port.timeout = 0.2
+        assert port.read(1) == b"", "and of nothing else"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import re
 from leadline.power.session import QUIET_S, Session, plain
 
 _NAME = rb"RPC[\w/()-]{1,12}>[ ]*"
-PROMPT = re.compile(rb"(?:\A|[\r\n>])[ ]*" + _NAME + rb"\Z")
+# A line of prompts and nothing else, at the end: elsewhere such a text is a name of the user's.
+PROMPT = re.compile(rb"(?:\A|[\r\n])[ ]*(?:" + _NAME + rb")+\Z")
 ONLY_PROMPTS = re.compile(rb"(?:\s*" + _NAME + rb")+\Z")
 REFUSED = re.compile(rb"^[ ]*Input error", re.MULTILINE)
 PAGER = re.compile(rb"(?:Press <ENTER>[^\r\n]*|(More) \(Y/es N/o\):[ ]*)\Z")
@@ -27,10 +28,11 @@ ERASE = b"\x08" * 32
 HANDSHAKE_S = 3.0
 COMMAND_S = 10.0  # the prompt comes back when the relay has moved; powerman waits as long
 STATUS_S = 5.0  # a table of 1000 characters takes 1 s at 9600 baud
-HANDSHAKES = 5
+
+SYNC_ENTERS = 6
 SYNC_S = 15.0
-# Listening after each Enter of a sync: longer each time, so that a slow unit's answers to the
-# Enters before are all in before anything is believed.
+# Listening after each Enter of a sync, longer each time that nothing came, so that a slow unit's
+# answers to the Enters before are all in before anything is believed.
 SYNC_QUIETS_S = (QUIET_S, 1.0, 2.5)
 
 
@@ -52,7 +54,6 @@ class BaytechRpc3:
     def __init__(self, session: Session, outlets: int) -> None:
         self._session = session
         self._outlets = outlets
-        self._echoes = False  # until it is seen to
 
     def sync(self) -> None:
         """Find out where the session was left, and lead it to a prompt.
@@ -61,11 +62,12 @@ class BaytechRpc3:
         yes.  Raises LineTrouble when no prompt comes.
         """
         step = "finding the prompt"
-        heard = self._session.drain(step)
+        self._session.drain(step)
         answer = ERASE + ENTER
-        for quiet_s in SYNC_QUIETS_S:
+        silent = 0
+        for _ in range(SYNC_ENTERS):
             self._session.send(answer, step)
-            heard = self._session.drain(step, quiet_s=quiet_s, deadline_s=SYNC_S)
+            heard = self._session.drain(step, quiet_s=SYNC_QUIETS_S[silent], deadline_s=SYNC_S)
             if PROMPT.search(heard):
                 self._handshake()
                 return
@@ -73,7 +75,10 @@ class BaytechRpc3:
                 raise self._session.trouble(
                     step, f"the unit asks {plain(heard, 30)}: turn its access control off"
                 )
-            answer = b"N\r" if QUESTION.search(heard) and answer == ENTER else ENTER
+            silent += not heard
+            if silent == len(SYNC_QUIETS_S):
+                break
+            answer = b"N\r" if QUESTION.search(heard) else ENTER
         what = f"no RPC prompt, but {plain(heard)}" if heard else "no answer"
         raise self._session.trouble(
             step, f"{what}; is it a BayTech RPC3, powered, at the baud rate of the rig file?"
@@ -114,38 +119,27 @@ class BaytechRpc3:
         return states
 
     def _handshake(self) -> None:
-        """An Enter, answered by a prompt: the unit listens, and no older answer is under way.
-
-        Some units drop a command that no handshake came before.
-        """
-        for _ in range(HANDSHAKES):
-            heard = self._session.ask(ENTER, _ends, step="handshake", deadline_s=HANDSHAKE_S)
-            if parse_status(heard) is None and not PAGER.search(heard):
-                return
-            self._session.drain("handshake")  # the answer to an older question
-        raise self._session.trouble("handshake", "answers to older commands keep coming")
+        """An Enter, answered by a prompt; some units drop a command that none came before."""
+        self._session.ask(
+            ENTER,
+            lambda heard: bool(PROMPT.search(heard)),
+            step="handshake",
+            deadline_s=HANDSHAKE_S,
+        )
 
     def _command(self, command: str, deadline_s: float) -> bytes:
         """The answer to one command: what came, up to the prompt that ends it.
 
-        A prompt alone is the answer to an on or off, where the unit does not
-        echo; before a table it is one left over, and we read on.
+        A prompt alone answers an on or off, if the unit does not echo; before a table
+        it is one left over, and we read on.
         """
-        echo = re.compile(rb"(?:\A|[\s>])" + command.encode() + rb"[ ]*[\r\n]")
-
-        def enough(heard: bytes) -> bool:
-            if not _ends(heard):
-                return False
-            if self._echoes:
-                return bool(echo.search(heard))
-            return command != "status" or not ONLY_PROMPTS.match(heard)
-
         self._handshake()
-        heard = self._session.ask(
-            command.encode() + ENTER, enough, step=command, deadline_s=deadline_s
+        return self._session.ask(
+            command.encode() + ENTER,
+            lambda heard: _ends(heard) and not (command == "status" and ONLY_PROMPTS.match(heard)),
+            step=command,
+            deadline_s=deadline_s,
         )
-        self._echoes = self._echoes or bool(echo.search(heard))
-        return heard
 
 
 def _ends(heard: bytes) -> bool:

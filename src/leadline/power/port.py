@@ -171,14 +171,11 @@ def _take_lock(spec: PduSpec, resource: str) -> int:
     path = _lock_directory() / f"port{re.sub(r'[^A-Za-z0-9._-]', '-', resource)}"
     # Opened without O_CREAT first: the kernel forbids that on another user's file in
     # a directory for everybody (fs.protected_regular).
-    for flags in (0, os.O_CREAT):
-        with contextlib.suppress(FileNotFoundError):
-            lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o666)
-            if flags:
-                os.fchmod(lock, 0o666)  # whatever the umask: every user must be able to lock it
-            break
-    else:
-        raise RigTrouble(f"{where(spec)}: lock: {path} comes and goes; try again")
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_CREAT, 0o666)
+        os.fchmod(lock, 0o666)  # whatever the umask: every user must be able to lock it
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -200,6 +197,6 @@ def _lock_directory() -> Path:
             if not directory.is_dir():
                 directory.mkdir()
                 directory.chmod(0o1777)
-        if os.access(directory, os.W_OK | os.X_OK):
+        if os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
             return directory
     raise RigTrouble(f"no place for the lock of a serial port: {LOCK_DIRECTORY} is not writable")

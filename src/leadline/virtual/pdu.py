@@ -35,6 +35,9 @@ STATUS_HEAD = (
 STATUS_TAIL = b'\r\nType "Help" for a list of commands\r\n\r\n' + PROMPT
 PAGER = b"Press <ENTER> to continue..."
 ERASE = b"\x08\x7f"
+QUESTION = b"Turn Off Outlet 1 (Y/N)?"
+# A pager and a question that Enter leaves; a question that only N leaves; `off 1` without Enter.
+LEFT_AT = ("prompt", "pager", "confirm", "insist", "half-typed")
 NAME_WIDTH = 16
 
 # A piece of an answer: seconds to wait before it, and its bytes.
@@ -61,7 +64,7 @@ class Faults:
     welded: set[int] = field(default_factory=set)  # contacts do not move; status says they did
     rewired: dict[int, int] = field(default_factory=dict)  # a command for N switches another
     names: dict[int, str] = field(default_factory=dict)  # what the user called the outlets
-    left_at: str = "prompt"  # where the last user left: prompt, pager, confirm, half-typed
+    left_at: str = "prompt"  # where the last user left: see LEFT_AT
     page_lines: int = 0  # `status` stops at a pager after so many lines
     leftover: bytes = b""  # text that lies on the line when a session begins
 
@@ -161,7 +164,7 @@ class Dialogue:
         return list(self._answer(line))
 
     def _answer(self, line: str) -> Iterator[Piece]:
-        if self._state in {"pager", "confirm"}:
+        if self._state in {"pager", "confirm", "insist"}:
             yield from self._leave(line)
             return
         if not self._greeted:
@@ -173,7 +176,10 @@ class Dialogue:
         yield from self._obey(line)
 
     def _leave(self, line: str) -> Iterator[Piece]:
-        confirmed = self._state == "confirm" and line.strip().upper() in {"Y", "YES"}
+        if self._state == "insist" and not line.strip():
+            yield 0.0, b"\r\n" + QUESTION
+            return
+        confirmed = self._state != "pager" and line.strip().upper() in {"Y", "YES"}
         rest, self._rest = self._rest, PROMPT
         self._state = "prompt"
         self._greeted = True
