@@ -34,6 +34,14 @@ def rig(make_rig: MakeRig) -> Iterator[Rig]:
         assert status["host"] == "up"
         assert status["already"] is False
         yield found
+    forget(found)
+
+
+def forget(rig: Rig) -> None:
+    """Not even logs are left of a test's rig."""
+    root = State(rig.name).root
+    State(rig.name).clear()
+    root.with_name(f"{rig.name}.lock").unlink(missing_ok=True)
 
 
 def ssh(rig: Rig, command: str) -> str:
@@ -209,6 +217,7 @@ def owned(make_rig: MakeRig) -> Iterator[tuple[Rig, subprocess.Popen[str]]]:
         yield rig, owner
         owner.kill()
     virtual.down(rig.name)
+    forget(rig)
 
 
 def children(process: int) -> list[int]:
@@ -287,3 +296,4 @@ def test_a_guest_that_does_not_boot_is_reported_with_its_last_words(make_rig: Ma
     assert str(State(rig.name).log / "console.log") in message
     assert virtual.status(rig.name)["running"] is False
     assert left_over(rig, []) == []
+    forget(rig)
