@@ -157,7 +157,7 @@ def _translated_rungs(facts: Facts) -> Iterator[Rung]:
     )
     yield Rung("kernel", None, f"libata has no part in it: {hba} speaks ATA by itself")
     yield _setting(facts)
-    yield Rung("error handling", None, f"{hba} says nothing when it stops queueing")
+    yield Rung("error handling", None, f"{hba} does not show whether errors ended its queueing")
     top = _overlap(facts)
     if top.holds:
         top = Rung(top.name, None, f"{hba} held {facts.overlap}; what it sends on cannot be seen")
