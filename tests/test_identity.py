@@ -8,7 +8,7 @@ firmware revision: SAT-4 shows four of its eight characters.
 import pytest
 
 
-def test_drive_is_the_one_that_the_rig_file_names(drive, cell, drive_spec):
+def test_identity_matches_rig_file(drive, cell, drive_spec):
     found = drive.identity
     assert found.serial == drive_spec.serial
     assert found.model == drive_spec.model
@@ -27,7 +27,7 @@ def test_kernel_sees_the_whole_drive(drive, kernel_capacity_bytes):
 
 
 @pytest.mark.protocol("sata")
-def test_link_runs_at_the_speed_that_the_drive_supports(identify):
+def test_link_runs_at_full_speed(identify):
     """A link trained below capability halves throughput and raises no error (word 76, 77)."""
     if identify.link.supported_gbps is None or identify.link.current_gbps is None:
         pytest.skip("the drive does not report its link speeds")

@@ -16,9 +16,9 @@ def test_drive_advertises_ncq(identify, drive_model):
 
 
 @pytest.mark.protocol("sata")
-def test_every_rung_of_the_ladder_holds(ladder):
+def test_ncq_ladder_holds(ladder):
     assert ladder.first_broken is None, str(ladder)
 
 
-def test_kernel_lets_the_drive_hold_a_queue(device_queue_depth):
+def test_kernel_allows_a_queue(device_queue_depth):
     assert device_queue_depth > 1, "the device queue depth is 1: nothing is queued"

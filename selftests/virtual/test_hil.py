@@ -86,7 +86,7 @@ def test_another_drive_than_the_rig_file_says(
     make_rig: MakeRig, tmp_path: Path, change: tuple[str, str]
 ) -> None:
     rig = make_rig("other-drive", change)
-    code, summary, said = hil(rig, tmp_path, "-k", "VSSD-1.0 and rig_file_names")
+    code, summary, said = hil(rig, tmp_path, "-k", "VSSD-1.0 and matches_rig_file")
     assert code == 2, said
     assert [row["outcome"] for row in summary["outcomes"]] == ["usage"]
     assert "VSSD0001" in said
@@ -137,7 +137,7 @@ def test_everything_is_given_back_however_it_is_stopped(
         if signal.SIGKILL in signals:
             assert child.returncode == -signal.SIGKILL
             # What it could not do itself, the next command on the rig does.
-            code, _, said = hil(path, tmp_path, "-k", "VSSD-1.0 and rig_file_names")
+            code, _, said = hil(path, tmp_path, "-k", "VSSD-1.0 and matches_rig_file")
             assert code == 0, said
         else:
             assert child.returncode == 130, said
