@@ -1,6 +1,7 @@
 """Power cycles for real: a virtual rig's PDU, its guest, and the drives that it cuts."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from leadline.power.cycle import Bench, Leave, PowerCycle, power_cycle
 from leadline.power.outlets import ENTRY, Supply, restore_outlets
 from leadline.power.pdu import open_pdu
 from leadline.virtual import rig as virtual_rig
+from leadline.virtual.state import State
 
 Feeds = Literal["drive", "host"]
 PROFILES = Path(virtual_rig.__file__).parents[1] / "rigs/profiles"
@@ -92,6 +94,7 @@ def live(make_rig: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
         KernelWatch(host) as watch,
     ):
         yield Live(rig, here, host, watch, journals)
+    shutil.rmtree(State(rig.name).root)
 
 
 @pytest.mark.parametrize("abrupt", [False, True], ids=["graceful", "abrupt"])
