@@ -5,6 +5,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
 from leadline.outcomes import INTERRUPTED_CODE, error_exit_code
@@ -35,6 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(code)
 
 
+class _Version(argparse.Action):
+    """Prints the version, which is looked up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="the version of Leadline")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.exit(0, f"leadline {version('leadline')}\n")
+
+
 def _parser(wanted: str) -> argparse.ArgumentParser:
     """The parser; only the module of the wanted command is imported, if there is one."""
     parser = argparse.ArgumentParser(
@@ -43,6 +54,7 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
         epilog="Exit codes: 0 holds, 1 a claim fails, 2 wrong usage or input, 3 rig trouble, "
         "4 inconclusive, 70 a defect of Leadline, 130 interrupted.",
     )
+    parser.add_argument("--version", action=_Version)
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     name = wanted.replace("-", "_")
     for module in [name] if name in _COMMANDS else _COMMANDS:
