@@ -34,7 +34,7 @@ def mend(rigs: Sequence[Rig], run_id: str) -> list[str]:
     said: list[str] = []
     try:
         with open_host(HostSpec(reach="local")) as here:
-            said += mend_outlets(here)
+            said += replay(here, run_id=run_id, patience=AGENT_ENDS_S) + mend_outlets(here)
     except RigTrouble as trouble:
         said.append(f"an outlet could not be switched on again: {trouble}")
     for rig in rigs:
