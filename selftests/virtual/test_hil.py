@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from leadline.inventory.rig import load_rig
+from leadline.power.pdu import open_pdu
 from leadline.virtual import rig as virtual
 from selftests.virtual.conftest import MakeRig
 
@@ -144,6 +145,31 @@ def test_everything_is_given_back_however_it_is_stopped(
         assert settings(path) == before
     finally:
         virtual.down(rig.name)
+
+
+def test_ctrl_c_while_the_power_is_off(make_rig: MakeRig, tmp_path: Path) -> None:
+    """The outlet is on again when the command ends, and the host comes back."""
+    path = make_rig("stopped-dark")
+    rig = load_rig(path)
+    virtual.up(rig)
+    try:
+        child = start(path, tmp_path, "-k", "VSSD-1.0 and comes_back")
+        wait_for_host(rig.name, "off")
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=120)
+        assert child.returncode == 130, said
+        with open_pdu(rig.pdus[0]) as pdu:
+            assert all(pdu.status().values())
+        wait_for_host(rig.name, "up")
+    finally:
+        virtual.down(rig.name)
+
+
+def wait_for_host(name: str, state: str) -> None:
+    deadline = time.monotonic() + 120
+    while virtual.status(name)["host"] != state:
+        assert time.monotonic() < deadline, virtual.status(name)
+        time.sleep(0.02)
 
 
 def settings(rig: Path) -> dict[str, str]:

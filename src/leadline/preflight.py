@@ -1,11 +1,14 @@
-"""A look at the rigs before a run, so that a bench that is not there is said once and at once."""
+"""A look at the rigs before a run, so that what is missing is said once, at once, and plainly."""
 
 from collections.abc import Sequence
 
 from leadline.drive.bind import choose, scan
 from leadline.errors import Misuse, RigTrouble
 from leadline.host.connection import open_host
+from leadline.host.programs import require
 from leadline.inventory.rig import Rig
+from leadline.load.fio import FIO_MINIMUM
+from leadline.power.port import open_port
 
 
 def refuse_absent(rigs: Sequence[Rig], total: int) -> None:
@@ -22,7 +25,11 @@ def refuse_absent(rigs: Sequence[Rig], total: int) -> None:
 def _absent(rig: Rig) -> str:
     """Why nothing can be tested on a rig; empty if something can."""
     try:
+        for pdu in rig.pdus:
+            open_port(pdu).close()
         with open_host(rig.host) as host:
+            require(host, "fio", FIO_MINIMUM)
+            require(host, "smartctl")
             seen = scan(host)
             said = []
             for spec in rig.drives:

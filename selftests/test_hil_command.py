@@ -1,0 +1,56 @@
+"""`leadline hil` before any rig is touched: usage, and benches that are not there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import leadline
+
+EXAMPLE = Path(leadline.__file__).parent / "rigs" / "example-bench.yaml"
+ELSEWHERE = """\
+rig: elsewhere
+host: {reach: ssh, address: localhost.invalid}
+controllers: [{name: onboard, driver: ahci}]
+drives:
+  - {slot: one, model: LEADLINE VSSD, serial: S1, firmware: "1.0", controller: onboard, protocol: sata}
+"""
+
+
+def hil(tmp_path: Path, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    words = [sys.executable, "-m", "leadline.cli", "hil", *map(str, arguments)]
+    return subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_a_bench_that_is_not_there_is_said_once_and_plainly(tmp_path: Path) -> None:
+    done = hil(tmp_path, "--rig", EXAMPLE)
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert done.stderr.startswith("leadline: rig bench-a: ")
+    assert done.stderr.count("rig bench-a") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_host_that_is_not_there_is_said_once_and_plainly(tmp_path: Path) -> None:
+    rig = tmp_path / "elsewhere.yaml"
+    rig.write_text(ELSEWHERE)
+    done = hil(tmp_path, "--rig", rig)
+    assert done.returncode == 3, done.stderr
+    assert "localhost.invalid" in done.stderr
+    assert "try by hand: ssh" in done.stderr
+
+
+def test_a_wrong_file_is_usage(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("rig: bad\nhots: {reach: local}\n")
+    done = hil(tmp_path, "--rig", "bad.yaml")
+    assert done.returncode == 2
+    assert "bad.yaml:2: hots: found" in done.stderr
+    assert "host" in done.stderr
+
+
+def test_help_has_examples_and_where_other_options_go(tmp_path: Path) -> None:
+    done = hil(tmp_path, "--help")
+    assert done.returncode == 0
+    assert "examples:" in done.stdout
+    assert "goes to pytest" in done.stdout
