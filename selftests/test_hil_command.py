@@ -12,7 +12,8 @@ rig: elsewhere
 host: {reach: ssh, address: localhost.invalid}
 controllers: [{name: onboard, driver: ahci}]
 drives:
-  - {slot: one, model: LEADLINE VSSD, serial: S1, firmware: "1.0", controller: onboard, protocol: sata}
+  - {slot: one, model: LEADLINE VSSD, serial: S1, firmware: "1.0",
+     controller: onboard, protocol: sata}
 """
 
 
