@@ -148,14 +148,14 @@ class OpenVisit:
 
     def _measure(self, workload: Workload, wanted: Sequence[SliceSetting]) -> Sequence[Slice]:
         host, journal, ladder = self.station.host, self.station.journal, self.ladder
+        depth_path = queue_depth.path(self.drive)
         if not self._pinned:
             with admit(host, self.spec, self.drive, "change a setting"):
+                # Refuses, as the drive's fault, where error handling switched its queue off.
+                queue_depth.set_depth(host, journal, self.drive, self.kernel_queue_depth, ladder)
                 settings.pin(host, journal, self.drive)
+                journal.borrow(depth_path)
             self._pinned = True
-        # Refuses, as the drive's fault, to write over a queue that error handling switched off.
-        queue_depth.set_depth(host, journal, self.drive, self.kernel_queue_depth, ladder)
-        depth_path = queue_depth.path(self.drive)
-        journal.borrow(depth_path)
         try:
             return run_slices(
                 host,

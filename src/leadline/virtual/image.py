@@ -47,7 +47,7 @@ _OTHER_KERNEL_PACKAGE = "linux-image-amd64"
 
 MODULES = (
     *("ahci", "ata_piix", "virtio_pci", "virtio_scsi", "virtio_blk", "sd_mod", "sg"),
-    *("virtio_net", "e1000", "loop", "scsi_debug", "null_blk", "ext4", "xfs"),
+    *("virtio_net", "e1000", "loop", "scsi_debug", "null_blk", "ext4", "xfs", "crc32c_generic"),
     *("dm_mod", "dm_crypt", "dm_snapshot", "dm_multipath", "md_mod", "raid1", "bcache"),
 )
 """The modules that the guest has, of whichever kernel."""
