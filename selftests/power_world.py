@@ -162,7 +162,6 @@ def shorten_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(dark, "RETRY_S", 0.05)
     monkeypatch.setattr(dark, "UNREACHABLE_S", 0.2)
     monkeypatch.setattr(dark, "SHUTDOWN_S", 0.2)
-    monkeypatch.setattr(dark, "GRACE_S", 0.0)
     monkeypatch.setattr(dark, "POLL_S", 0.01)
     monkeypatch.setattr(cycle, "LOOK_S", 0.01)
     monkeypatch.setattr(cycle, "FIRST_RESCAN_S", 0.05)

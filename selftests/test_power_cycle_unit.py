@@ -244,7 +244,9 @@ class FakeMachine:
         self.boot += self.boots_anew
 
 
-SPEC = HostSpec(reach="ssh", address="bench", shutdown=("poweroff",), boot_deadline_s=1)
+SPEC = HostSpec(
+    reach="ssh", address="bench", shutdown=("poweroff",), shutdown_s=0.01, boot_deadline_s=1
+)
 
 
 def host_cycle(stage: Stage, machine: FakeMachine, *, abrupt: bool) -> Phases:

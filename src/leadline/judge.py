@@ -110,7 +110,7 @@ class SliceJudge:
 
     def _take(self, evidence: Evidence, pairs: Sequence[tuple[Slice, Slice]]) -> None:
         """Sort new pairs into evidence and waste; lengthen the slices if they were too short."""
-        needed = max(_needed_seconds(side) for side in zip(*pairs, strict=True))
+        needed = max(_needed_of(side) for side in zip(*pairs, strict=True))
         if evidence.seconds < needed <= LONGEST_SLICE_S:
             # A longer slice has another noise: what was measured before cannot be mixed in.
             evidence.seconds = needed
@@ -143,7 +143,7 @@ class SliceJudge:
         )
 
 
-def _needed_seconds(side: Sequence[Slice]) -> float:
+def _needed_of(side: Sequence[Slice]) -> float:
     """How long slices like these must be to count; 0 where most of them were long enough.
 
     A single one that was too short has met a stall: that is no reason to begin again.
@@ -151,5 +151,9 @@ def _needed_seconds(side: Sequence[Slice]) -> float:
     short = [each for each in side if TOO_SHORT in each.voids and each.rate > 0]
     if 2 * len(short) <= len(side):
         return 0.0
-    rate = median(each.rate for each in short)
-    return 1.2 * ROUNDS * side[0].setting.offered_depth / rate
+    return needed_seconds(side[0].setting.offered_depth, median(each.rate for each in short))
+
+
+def needed_seconds(offered_depth: int, rate: float) -> float:
+    """How long a slice must be for its queue to turn over often enough, with some to spare."""
+    return 1.2 * ROUNDS * offered_depth / rate

@@ -18,9 +18,9 @@ from leadline.errors import DriveFault
 from leadline.flashing import flash
 from leadline.host.lease import Lease, holder_text, take
 from leadline.inventory.plan import Visit
-from leadline.judge import SliceJudge
+from leadline.judge import SliceJudge, needed_seconds
 from leadline.load.fio import run_slices
-from leadline.load.slices import Slice, SliceSetting
+from leadline.load.slices import Slice, SliceSetting, offered_for
 from leadline.load.workload import Workload
 from leadline.power.cycle import PowerCycle
 from leadline.results.rows import cell_row, event_row, slice_row, verdict_facts, verdict_row
@@ -138,13 +138,19 @@ class OpenVisit:
             measure=self._measure,
             keep_slice=keep_slice,
             keep_verdict=keep_verdict,
-            slice_s=SLICE_S[self.model.class_],
+            slice_s=self._first_slice_s(),
             budget_s=self.station.run.drive_time_s,
             repeat=f'leadline hil --rig {self.station.rig.path} "{item.nodeid}"',
         )
         self._judges.append(judge)
         full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
         return Load(workload, judge, full_depth=full)
+
+    def _first_slice_s(self) -> float:
+        """Long enough for a claim about depth 8, by the rate at which the ladder's probe went."""
+        seen = self.ladder.overlap
+        needed = needed_seconds(offered_for(8), seen.rate) if seen and seen.rate else 0.0
+        return max(SLICE_S[self.model.class_], needed)
 
     def _measure(self, workload: Workload, wanted: Sequence[SliceSetting]) -> Sequence[Slice]:
         host, journal, ladder = self.station.host, self.station.journal, self.ladder

@@ -79,6 +79,12 @@ class Overlap:
     queued: int  # commands with an NCQ tag; for scsi all of them
     most: int
     mean: float
+    busy_s: float = 0.0  # time with a command outstanding
+
+    @property
+    def rate(self) -> float:
+        """Commands a second while there were any; 0 where that is not known."""
+        return self.commands / self.busy_s if self.busy_s else 0.0
 
     def __str__(self) -> str:
         sent = ", ".join(f"{count} {name}" for name, count in sorted(self.opcodes.items()))
@@ -156,7 +162,7 @@ def read_trace(text: str, source: Source, place: tuple[int, ...]) -> Overlap:
             outstanding.add(step.tag)
             most = max(most, len(outstanding))
     mean = tag_s / busy_s if busy_s else 0.0
-    return Overlap(source, opcodes.total(), dict(opcodes), queued, most, mean)
+    return Overlap(source, opcodes.total(), dict(opcodes), queued, most, mean, busy_s)
 
 
 def _steps(text: str, source: Source, place: tuple[int, ...]) -> Iterator[_Step]:

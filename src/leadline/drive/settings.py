@@ -19,7 +19,6 @@ PINNED = {
     "queue/scheduler": "none",
     "queue/nomerges": "2",  # no merging at all; 1 would still try simple ones
     "queue/wbt_lat_usec": "0",  # write-back throttling off
-    "queue/read_ahead_kb": "0",
     "link_power_management_policy": "max_performance",
 }
 NR_REQUESTS = "queue/nr_requests"

@@ -46,6 +46,9 @@ class HostSpec(Entry):
         min_length=1,
         description="a list: the program and its arguments that power the host off",
     )
+    shutdown_s: Seconds = Field(
+        default=5, description="seconds from the loss of contact until the host is down"
+    )
     boot_deadline_s: Seconds = Field(
         default=300, description="seconds from power on to a login, more than 0"
     )

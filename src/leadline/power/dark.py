@@ -22,8 +22,6 @@ HOLD_UP_S = 20.0  # beyond the drive's `off_s`, for a supply that holds its volt
 RETRY_S = 1.0
 SHUTDOWN_S = 120.0  # systemd stops what does not end by itself after 90 s
 UNREACHABLE_S = 30.0  # a host without power; ssh notices after 15 s of silence
-# From the loss of the connection to the end of a shutdown: unmounting, and the drives' standby.
-GRACE_S = 5.0
 
 
 class Eyes(Protocol):
@@ -185,7 +183,8 @@ class WholeHost:
                 f"`{' '.join(self._spec.shutdown)}`; is that how it is shut down (`shutdown` in "
                 "the rig file)?"
             )
-        time.sleep(GRACE_S)
+        # Unmounting and the drives' standby come after the network: that is not seen from here.
+        time.sleep(self._spec.shutdown_s)
 
     def prove_gone(self, *, abrupt: bool, supplies: Sequence[Supply], discharged_at: float) -> None:
         """It answers no more; that it was off is proven when it comes back with another boot."""
