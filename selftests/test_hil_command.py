@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import leadline
+from leadline.commands.hil import names_tests
 
 EXAMPLE = Path(leadline.__file__).parent / "rigs" / "example-bench.yaml"
 ELSEWHERE = """\
@@ -55,3 +58,23 @@ def test_help_has_examples_and_where_other_options_go(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "examples:" in done.stdout
     assert "goes to pytest" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ((), False),
+        (("-x", "-k", "here"), False),
+        (("-k", "name", "here/test_a.py::test_b[c]"), True),
+        (("here",), True),
+        (("--junitxml", "here"), False),
+        (("--junitxml=here", "-n", "2"), False),
+    ],
+)
+def test_a_path_takes_the_place_of_the_suite_and_a_value_does_not(
+    words: tuple[str, ...], names: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "test_a.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert names_tests(words) is names

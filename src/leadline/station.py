@@ -10,6 +10,7 @@ from leadline.drive.kernel_watch import KernelWatch
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, HostLost, open_host
 from leadline.host.journal import Journal
+from leadline.host.programs import require
 from leadline.inventory.plan import Visit
 from leadline.inventory.rig import HostSpec, Rig
 from leadline.live import Live
@@ -36,6 +37,9 @@ class Station:
                 live.say(sentence)
             self.here_journal = opening.enter_context(Journal(self.here, run.id))
             self.host: Host = opening.enter_context(open_host(rig.host))
+            require(
+                self.host, "smartctl"
+            )  # its version, to be recorded with fio's and the kernel's
             for sentence in mend_host(self.host):
                 live.say(sentence)
             self.journal = opening.enter_context(Journal(self.host, run.id))

@@ -24,7 +24,7 @@ from leadline.load.slices import Slice, SliceSetting, offered_for
 from leadline.load.workload import Workload
 from leadline.power.cycle import PowerCycle
 from leadline.results.rows import cell_row, event_row, slice_row, verdict_facts, verdict_row
-from leadline.results.schema import Phase
+from leadline.results.schema import Environment, Phase
 from leadline.running import VERDICTS, claim_of
 from leadline.verdict.verdict import Verdict
 
@@ -104,6 +104,9 @@ class OpenVisit:
         if self._ladder is None:
             history = self.station.watch.history()
             self._ladder = climb(self.station.host, self.drive, history)
+            name = f"NCQ ladder of {self.visit.cell.id}"
+            row = Environment(rig=self.visit.cell.rig, name=name, value=str(self._ladder))
+            self.station.record.add(row)
         return self._ladder
 
     def kernel_capacity_bytes(self) -> int:
