@@ -37,9 +37,7 @@ class Station:
                 live.say(sentence)
             self.here_journal = opening.enter_context(Journal(self.here, run.id))
             self.host: Host = opening.enter_context(open_host(rig.host))
-            require(
-                self.host, "smartctl"
-            )  # its version, to be recorded with fio's and the kernel's
+            require(self.host, "smartctl")  # so that its version is recorded beside fio's
             for sentence in mend_host(self.host):
                 live.say(sentence)
             self.journal = opening.enter_context(Journal(self.host, run.id))

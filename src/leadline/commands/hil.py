@@ -31,6 +31,8 @@ from leadline.running import new_run_id
 SUITE = Path(leadline.__file__).parent / "suite"
 VIRTUAL_RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
 _PYTEST_INTERRUPTED, _PYTEST_USAGE, _PYTEST_NO_TESTS = 2, 4, 5
+# pytest's options whose value could be mistaken for a path: `-k tests` selects by name.
+_WITH_VALUE = {"-k", "-m", "-n", "-o", "-p", "-r", "-W", "--deselect", "--ignore", "--junitxml"}
 _EXAMPLES = """\
 What is not listed here goes to pytest (leadline hil -k depth -x -n 2).
 
@@ -122,10 +124,19 @@ def _pytest_arguments(
         words += ["--rig", str(path)]
     words += ["--matrix", str(matrix), "--results", str(arguments.results), "--run-id", run_id]
     words += arguments.rest
-    # A path among the rest takes the place of the suite; `-k name` is not a path.
-    if not any(Path(word.partition("::")[0]).exists() for word in arguments.rest):
+    if not names_tests(arguments.rest):
         words.append(str(SUITE.resolve()))
     return words
+
+
+def names_tests(words: Sequence[str]) -> bool:
+    """Whether there is a path among pytest's arguments, to take the place of the suite."""
+    before = ["", *words]
+    return any(
+        Path(word.partition("::")[0]).exists()
+        for option, word in zip(before, words, strict=False)
+        if not word.startswith("-") and option not in _WITH_VALUE
+    )
 
 
 class Signals:
