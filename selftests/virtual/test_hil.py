@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,14 @@ def test_another_drive_than_the_rig_file_says(
     assert "NOTTHERE" in said
 
 
+@pytest.fixture(scope="module")
+def standing(make_rig: MakeRig) -> Iterator[Path]:
+    """A rig that is up before the command under test, and after it."""
+    path = make_rig("standing")
+    with virtual.running(load_rig(path)):
+        yield path
+
+
 def wait_for_slices(results: Path) -> None:
     """Until the first slice is on record: the drive is under load now."""
     deadline = time.monotonic() + 120
@@ -121,48 +129,37 @@ def wait_for_slices(results: Path) -> None:
     ids=lambda signals: "-".join(number.name for number in signals),
 )
 def test_everything_is_given_back_however_it_is_stopped(
-    make_rig: MakeRig, tmp_path: Path, signals: Sequence[signal.Signals]
+    standing: Path, tmp_path: Path, signals: Sequence[signal.Signals]
 ) -> None:
     """Settings as they were, the guest as it was: here it was up before, and so stays up."""
-    path = make_rig("stopped")
-    rig = load_rig(path)
-    virtual.up(rig)
-    try:
-        before = settings(path)
-        child = start(path, tmp_path, "-k", "VSSD-1.0 and depth_8", "--drive-time", "600")
-        wait_for_slices(tmp_path)
-        for number in signals:
-            os.kill(child.pid, number)
-            time.sleep(0.3)
-        _, said = child.communicate(timeout=60)
-        if signal.SIGKILL in signals:
-            assert child.returncode == -signal.SIGKILL
-            # What it could not do itself, the next command on the rig does.
-            code, _, said = hil(path, tmp_path, "-k", "VSSD-1.0 and matches_rig_file")
-            assert code == 0, said
-        else:
-            assert child.returncode == 130, said
-        assert settings(path) == before
-    finally:
-        virtual.down(rig.name)
-
-
-def test_ctrl_c_while_the_power_is_off(make_rig: MakeRig, tmp_path: Path) -> None:
-    """The outlet is on again when the command ends, and the host comes back."""
-    path = make_rig("stopped-dark")
-    rig = load_rig(path)
-    virtual.up(rig)
-    try:
-        child = start(path, tmp_path, "-k", "VSSD-1.0 and comes_back")
-        wait_for_host(rig.name, "off")
-        child.send_signal(signal.SIGINT)
-        _, said = child.communicate(timeout=120)
+    before = settings(standing)
+    child = start(standing, tmp_path, "-k", "VSSD-1.0 and depth_8", "--drive-time", "600")
+    wait_for_slices(tmp_path)
+    for number in signals:
+        os.kill(child.pid, number)
+        time.sleep(0.3)
+    _, said = child.communicate(timeout=60)
+    if signal.SIGKILL in signals:
+        assert child.returncode == -signal.SIGKILL
+        # What it could not do itself, the next command on the rig does.
+        code, _, said = hil(standing, tmp_path, "-k", "VSSD-1.0 and matches_rig_file")
+        assert code == 0, said
+    else:
         assert child.returncode == 130, said
-        with open_pdu(rig.pdus[0]) as pdu:
-            assert all(pdu.status().values())
-        wait_for_host(rig.name, "up")
-    finally:
-        virtual.down(rig.name)
+    assert settings(standing) == before
+
+
+def test_ctrl_c_while_the_power_is_off(standing: Path, tmp_path: Path) -> None:
+    """The outlet is on again when the command ends, and the host comes back."""
+    rig = load_rig(standing)
+    child = start(standing, tmp_path, "-k", "VSSD-1.0 and comes_back")
+    wait_for_host(rig.name, "off")
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=120)
+    assert child.returncode == 130, said
+    with open_pdu(rig.pdus[0]) as pdu:
+        assert all(pdu.status().values())
+    wait_for_host(rig.name, "up")
 
 
 def wait_for_host(name: str, state: str) -> None:

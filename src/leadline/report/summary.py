@@ -64,7 +64,7 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
         table.add_row(f"  {row.claim}", _WORDS[row.outcome], row.estimate, spent)
         last = row.cell
     text = io.StringIO()
-    console = Console(file=text, width=max(width, 80), highlight=False, markup=False)
+    console = Console(file=text, width=max(width, 100), highlight=False, markup=False)
     console.print(table)
     console.print(_count(rows, seconds))
     return text.getvalue()
