@@ -203,6 +203,6 @@ def test_two_workers_never_share_a_path(vendor: pytest.Pytester) -> None:
 
 def test_the_same_trouble_is_told_once(vendor: pytest.Pytester) -> None:
     vendor.makepyfile(OUTCOMES)
-    text = run(vendor, "-k", "test_rig").stdout.str()
+    text = run(vendor, "-k", "test_rig", "-rN").stdout.str()
     assert text.count("the PDU fell silent") == 1
     assert text.count("the same as for test_rig") == 2
