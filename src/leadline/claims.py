@@ -65,6 +65,9 @@ class Load:
     judge: Judge
     full_depth: int
 
+    def __repr__(self) -> str:
+        return self.workload.name  # pytest prints the arguments of a test that failed
+
     def at(self, *, depth: int | None = None, offered: int | None = None) -> "Quantity":
         """The rate, in requests a second, that the drive gives under this load.
 

@@ -27,6 +27,9 @@ class Expected:
     model: str
     limits: Mapping[str, LimitSpec]
 
+    def __repr__(self) -> str:
+        return f"the limits of {self.model}"
+
     @property
     def depth_8_over_depth_1(self) -> Limit:
         """Random 4 KiB reads at device queue depth 8 over those at 1; a ratio."""
