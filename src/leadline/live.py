@@ -1,6 +1,8 @@
 """One line that moves while a claim is measured; silent where the output is no terminal."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +19,7 @@ class Live:
         self._reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin(
             "terminalreporter"
         )
+        self._capture: Any = config.pluginmanager.get_plugin("capturemanager")
         self._line: RichLive | None = None
 
     def show(self, text: str) -> None:
@@ -24,23 +27,14 @@ class Live:
         reporter = self._reporter
         if reporter is None or not reporter.isatty or reporter.config.option.verbose < 0:
             return
-        from rich.console import Console
-        from rich.live import Live as RichLive
         from rich.text import Text
 
-        if self._line is None:
-            # pytest's own terminal file: it was opened before capturing began.
-            console = Console(file=reporter._tw._file, force_terminal=True)
-            self._line = RichLive(
-                console=console,
-                transient=True,
-                auto_refresh=False,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            reporter.ensure_newline()
-            self._line.start()
-        self._line.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+        with self._uncaptured():
+            if self._line is None:
+                reporter.ensure_newline()
+                self._line = _line(reporter)
+                self._line.start()
+            self._line.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def slice(self, cell: str, claim: str, side: str, measured: Slice) -> None:
         """Show a slice that has just been measured."""
@@ -53,12 +47,37 @@ class Live:
     def clear(self) -> None:
         """Take the line away."""
         if self._line is not None:
-            self._line.stop()
+            with self._uncaptured():
+                self._line.stop()
             self._line = None
 
     def say(self, sentence: str) -> None:
         """A line that stays: something was mended, or is about to take a while."""
         self.clear()
         if self._reporter is not None:
-            self._reporter.ensure_newline()
-            self._reporter.write_line(f"leadline: {sentence}")
+            with self._uncaptured():
+                self._reporter.ensure_newline()
+                self._reporter.write_line(f"leadline: {sentence}")
+
+    @contextmanager
+    def _uncaptured(self) -> Iterator[None]:
+        """pytest captures the terminal, too, while a test or a fixture runs."""
+        if self._capture is None:
+            yield
+        else:
+            with self._capture.global_and_fixture_disabled():
+                yield
+
+
+def _line(reporter: pytest.TerminalReporter) -> "RichLive":
+    from rich.console import Console
+    from rich.live import Live as RichLive
+
+    console = Console(file=reporter._tw._file, force_terminal=True)
+    return RichLive(
+        console=console,
+        transient=True,
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )

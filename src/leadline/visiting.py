@@ -165,6 +165,10 @@ class OpenVisit:
                 settings.pin(host, journal, self.drive)
                 journal.borrow(depth_path)
             self._pinned = True
+        self.station.live.show(
+            f"  {self.visit.cell.id}: {workload.name}, {len(wanted)} slices of "
+            f"{wanted[0].seconds:.2g} s under way"
+        )
         try:
             return run_slices(
                 host,
