@@ -205,6 +205,10 @@ def test_an_outlet_that_cannot_be_restored_stays_on_record(stage: Stage, here: H
     for _ in range(2):
         with pytest.raises(RigTrouble, match=r"left off by run dead.*no such port.*remove /"):
             restore_outlets(here, directory=directory)
+    (sentence,) = restore_outlets(here, ports={"/dev/another-rigs"}, directory=directory)
+    assert "cannot be switched on" in sentence, "said, and no error on another rig"
+    with pytest.raises(RigTrouble, match="no such port"):
+        restore_outlets(here, ports={str(stage.tmp_path / "pdu")}, directory=directory)
     stage.unit.plug_in()
     (sentence,) = restore_outlets(here, directory=directory)
     assert "was on already" in sentence

@@ -162,6 +162,21 @@ def test_ctrl_c_while_the_power_is_off(standing: Path, tmp_path: Path) -> None:
     wait_for_host(rig.name, "up")
 
 
+def test_a_terminal_that_goes_away_while_the_power_is_off(standing: Path, tmp_path: Path) -> None:
+    """SIGHUP, and nobody left to read what is printed: the outlet is on again all the same."""
+    rig = load_rig(standing)
+    child = start(standing, tmp_path, "-k", "VSSD-1.0 and comes_back")
+    wait_for_host(rig.name, "off")
+    assert child.stdout and child.stderr
+    child.stdout.close()
+    child.stderr.close()
+    child.send_signal(signal.SIGHUP)
+    child.wait(120)
+    with open_pdu(rig.pdus[0]) as pdu:
+        assert all(pdu.status().values())
+    wait_for_host(rig.name, "up")
+
+
 def wait_for_host(name: str, state: str) -> None:
     deadline = time.monotonic() + 120
     while virtual.status(name)["host"] != state:

@@ -16,9 +16,12 @@ AGENT_ENDS_S = 15.0
 """For the rig's end of a killed run to notice, and to let its journal go."""
 
 
-def mend_outlets(here: Host) -> list[str]:
-    """Switch on the outlets that dead runs of this machine left off."""
-    return restore_outlets(here)
+def mend_outlets(here: Host, rigs: Sequence[Rig]) -> list[str]:
+    """Switch on the outlets that dead runs of this machine left off.
+
+    Raises RigTrouble for those of `rigs` that cannot be; of other rigs', it is only said.
+    """
+    return restore_outlets(here, ports={pdu.port for rig in rigs for pdu in rig.pdus})
 
 
 def mend_host(host: Host) -> list[str]:
@@ -34,7 +37,7 @@ def mend(rigs: Sequence[Rig], run_id: str) -> list[str]:
     said: list[str] = []
     try:
         with open_host(HostSpec(reach="local")) as here:
-            said += replay(here, run_id=run_id, patience=AGENT_ENDS_S) + mend_outlets(here)
+            said += replay(here, run_id=run_id, patience=AGENT_ENDS_S) + mend_outlets(here, rigs)
     except RigTrouble as trouble:
         said.append(f"an outlet could not be switched on again: {trouble}")
     for rig in rigs:

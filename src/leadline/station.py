@@ -33,7 +33,7 @@ class Station:
         with ExitStack() as opening:
             # Outlets first: a host that a dead run left without power answers nobody.
             self.here: Host = opening.enter_context(open_host(HostSpec(reach="local")))
-            for sentence in mend_outlets(self.here):
+            for sentence in mend_outlets(self.here, [rig]):
                 live.say(sentence)
             self.here_journal = opening.enter_context(Journal(self.here, run.id))
             self.host: Host = opening.enter_context(open_host(rig.host))

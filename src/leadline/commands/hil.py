@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             code = _run_child(child, signals, stdout=sys.stderr if arguments.json else None)
             if code != 0:
                 for sentence in mend(rigs, run_id):
-                    print(f"leadline: {sentence}", file=sys.stderr)
+                    _tell(sentence)
     except BaseException:
         record.end(INTERRUPTED_CODE if signals.count else DEFECT_CODE)
         raise
@@ -139,6 +139,12 @@ def names_tests(words: Sequence[str]) -> bool:
     )
 
 
+def _tell(sentence: str) -> None:
+    # SIGHUP comes from a terminal that is gone: that must not end the putting back.
+    with suppress(OSError):
+        print(f"leadline: {sentence}", file=sys.stderr)
+
+
 class Signals:
     """SIGINT, SIGTERM and SIGHUP while the child runs: the first stops it, the others wait."""
 
@@ -161,9 +167,9 @@ class Signals:
     def _received(self, *_: object) -> None:
         self.count += 1
         if self.count > 1:
-            print("leadline: giving back what was borrowed; please wait", file=sys.stderr)
+            _tell("giving back what was borrowed; please wait")
         elif self.child is not None:
-            print("leadline: stopping; outlets and settings are put back first", file=sys.stderr)
+            _tell("stopping; outlets and settings are put back first")
             self.child.send_signal(signal.SIGINT)
         else:
             raise KeyboardInterrupt

@@ -6,7 +6,7 @@ between (an error, Ctrl-C: `lent`; SIGKILL, a power failure here: `restore_outle
 the outlets end on.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -99,11 +99,15 @@ def switch_all(supplies: Sequence[Supply], *, on: bool) -> list[Switched]:
     return switched
 
 
-def restore_outlets(here: Host, *, directory: str | None = None) -> list[str]:
+def restore_outlets(
+    here: Host, *, ports: Collection[str] | None = None, directory: str | None = None
+) -> list[str]:
     """Switch on what dead runs left off; one sentence for each thing done.
 
     `here` is a connection to this machine, where the journals are.  Raises RigTrouble,
     after all were tried, for outlets that could not be switched on; they stay on record.
+    With `ports`, only for outlets of PDUs on these: of another rig's, which may be away
+    for good and is none of this run's business, it is only said.
     """
     said: list[str] = []
     troubles: list[str] = []
@@ -111,10 +115,12 @@ def restore_outlets(here: Host, *, directory: str | None = None) -> list[str]:
         try:
             said += _restore(dead)
         except RigTrouble as trouble:
-            troubles.append(
+            sentence = (
                 f"left off by run {dead.run}, and cannot be switched on: {trouble} "
                 f"(where that PDU is no more, remove {dead.journal})"
             )
+            mine = {str(record["pdu"]["port"]) for record in dead.data["outlets"]}
+            (troubles if ports is None or mine & set(ports) else said).append(sentence)
         else:
             close_dead_entry(here, dead)
     if troubles:
