@@ -9,6 +9,11 @@ NAMES = {
     "first_light": "the suite on the virtual rig, warm: wall time and the framework's share",
     "cold": "from a fresh clone with an empty cache to the summary table (minutes)",
     "rates": "rates of slices against the same fio job run by hand, interleaved",
+    "verdicts": "simulated claims: how often a verdict is wrong, and its drive time (minutes)",
+    "curves": "verdicts on depth curves, simulated: drive time, false and missed dips",
+    "truth": "claims on virtual drives of known ratio: wrong verdicts, drive time (an hour)",
+    "dips": "depth curves on virtual drives, healthy and with a seeded dip (an hour)",
+    "verdict_speed": "a verdict over 10,000 slices: the time of the statistics alone",
 }
 
 

@@ -1,7 +1,6 @@
 """A small world for tests of power cycles: a real virtual PDU on a pty, and drives made up."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import pytest
 from leadline.drive.ask import Identity
 from leadline.drive.bind import Controller, Drive, Link, Seen
 from leadline.errors import RigTrouble
-from leadline.inventory.rig import DriveSpec, PduSpec
+from leadline.host.connection import Host, open_host
+from leadline.inventory.rig import DriveSpec, HostSpec, PduSpec
 from leadline.power import baytech, cycle, dark
 from leadline.power import pdu as pdu_module
 from leadline.power import port as port_module
@@ -63,6 +63,7 @@ class World:
     notices: bool = True  # the kernel sees by itself that a drive has gone or come
     dead_after: set[str] = field(default_factory=set)  # drives that do not come back
     settle: Callable[[], None] = lambda: None  # waits until every switching has had its effect
+    switched: Callable[[int, bool], None] = lambda *_: None  # is told of each afterwards
 
     def __post_init__(self) -> None:
         self.powered |= set(self.fed.values())
@@ -77,6 +78,7 @@ class World:
             self.powered.discard(slot)
         if self.notices:
             self.kernel = self.kernel & self.powered | ({slot} & self.powered)
+        self.switched(outlet, on)
 
 
 class FakeEyes:
@@ -152,7 +154,8 @@ class Stage:
         return carry_out(subject, eyes, self.supplies(2), Leave(), off_s=OFF_S, abrupt=abrupt)[0]
 
 
-def shorten_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The waits of real hardware, shortened; locks of these tests' own."""
     monkeypatch.setattr(port_module, "LOCK_DIRECTORY", tmp_path)
     monkeypatch.setattr(baytech, "SYNC_QUIETS_S", (0.05, 0.2, 0.5))
@@ -168,8 +171,9 @@ def shorten_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cycle, "RESCAN_EVERY_S", 0.1)
 
 
-@contextmanager
-def staged(tmp_path: Path) -> Iterator[Stage]:
+@pytest.fixture
+def stage(tmp_path: Path, quick: None) -> Iterator[Stage]:
+    """The world, its PDU running on a pty, and Leadline's own driver before it."""
     world = World({1: "host", 2: "a", 3: "b"})
     with (
         VirtualPdu(4, world.switch, tmp_path / "pdu", faults=Faults()) as unit,
@@ -182,3 +186,10 @@ def staged(tmp_path: Path) -> Iterator[Stage]:
 
 def pdu_spec(tmp_path: Path) -> PduSpec:
     return PduSpec(name="p", family="baytech-rpc3", port=str(tmp_path / "pdu"), outlets=4)
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[Host]:
+    """This machine, where journals of outlets are."""
+    with open_host(HostSpec(reach="local")) as host:
+        yield host

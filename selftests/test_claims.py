@@ -10,7 +10,8 @@ import pytest
 from leadline.claims import Claim, ClaimFailed, Load, Quantity, Settled, Unsettled
 from leadline.errors import Misuse
 from leadline.expected import Limit
-from leadline.load.workload import random_read
+from leadline.load.workload import Workload, random_read
+from leadline.statements import Ratio
 from leadline.verdict.verdict import Outcome, Verdict
 
 
@@ -27,7 +28,7 @@ class Ruling:
 
     def settle(self, claim: Claim) -> Settled:
         self.asked += 1
-        verdict = Verdict(self.outcome, "settled", claim.direction, claim.threshold, 4, 4.0)
+        verdict = Verdict(self.outcome, "settled", ">=", 1.0, 4, "pair", 4.0)
         return Settled(verdict, f"explained: {claim}")
 
 
@@ -35,11 +36,16 @@ def load(judge: Ruling | None = None) -> Load:
     return Load(random_read(), judge or Ruling(), full_depth=32)
 
 
+def ratio(claim: Claim) -> Ratio:
+    assert isinstance(claim.statement, Ratio)
+    return claim.statement
+
+
 def test_a_claim_reads_as_the_requirement() -> None:
     reads = load()
     claim = reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert str(claim) == "random_read.at(depth=8) >= 3 * random_read.at(depth=1)"
-    assert claim.threshold == 3
+    assert ratio(claim).threshold == 3
 
 
 def test_depth_sets_the_device_queue_depth_and_offers_a_little_more() -> None:
@@ -53,6 +59,19 @@ def test_offered_alone_leaves_the_device_queue_depth_full() -> None:
     assert (quantity.device_depth, quantity.offered_depth) == (32, 1)
 
 
+def test_at_most_is_at_most() -> None:
+    reads = load()
+    said = ratio(reads.at(depth=8) <= 9 * reads.at(depth=1))
+    assert (said.direction, said.threshold) == ("<=", 9)
+
+
+def test_depth_and_offered_together_are_both_said() -> None:
+    quantity = load().at(depth=8, offered=8)
+    assert (quantity.device_depth, quantity.offered_depth) == (8, 8)
+    assert str(quantity) == "random_read.at(depth=8, offered=8)"
+    assert str(load().at(depth=8, offered=16)) == "random_read.at(depth=8)", "which is its own"
+
+
 @pytest.mark.parametrize("factor", [3, 3.0, np.float64(3), np.int32(3), Limit(3, "c", "s")])
 def test_any_number_scales_from_either_side(factor: float) -> None:
     assert (factor * load().at(depth=1)).factor == 3
@@ -61,13 +80,19 @@ def test_any_number_scales_from_either_side(factor: float) -> None:
 
 def test_scales_on_both_sides_make_one_threshold() -> None:
     reads = load()
-    assert (2 * reads.at(depth=8) >= 3 * reads.at(depth=1)).threshold == 1.5
+    assert ratio(2 * reads.at(depth=8) >= 3 * reads.at(depth=1)).threshold == 1.5
+
+
+def test_factors_multiply() -> None:
+    assert (2 * (3 * load().at(depth=1))).factor == 6
 
 
 def test_the_source_of_a_limit_travels_with_it() -> None:
     reads = load()
-    claim = reads.at(depth=8) >= Limit(3.0, "depth_8_over_depth_1", "a source") * reads.at(depth=1)
-    assert claim.source == "a source"
+    limit = Limit(3.0, "depth_8_over_depth_1", "a source")
+    assert (reads.at(depth=8) >= limit * reads.at(depth=1)).statement.source == "a source"
+    assert (limit * reads.at(depth=1) <= reads.at(depth=8)).statement.source == "a source"
+    assert (reads.at(depth=8) >= 0.9 * (limit * reads.at(depth=1))).statement.source == "a source"
 
 
 @pytest.mark.parametrize("compare", [operator.eq, operator.ne, operator.lt, operator.gt])
@@ -78,9 +103,11 @@ def test_other_comparisons_are_refused_and_say_what_to_write(
         compare(load().at(depth=8), load().at(depth=1))
 
 
-def test_a_quantity_has_no_truth() -> None:
+def test_a_quantity_has_no_truth_and_is_no_key() -> None:
     with pytest.raises(Misuse, match="compare it"):
         assert load().at(depth=8)
+    with pytest.raises(TypeError, match="unhashable"):
+        {load().at(depth=8)}
 
 
 @pytest.mark.parametrize("factor", [0, -1, float("nan")])
@@ -89,15 +116,82 @@ def test_a_factor_must_be_above_zero(factor: float) -> None:
         factor * load().at(depth=1)
 
 
-@pytest.mark.parametrize("wrong", ["3", None, [1]])
-def test_what_is_no_number_does_not_scale(wrong: float) -> None:
+@pytest.mark.parametrize("wrong", ["3", None, [1], True, np.array([1.0, 2.0]), np.array(3.0)])
+def test_what_is_no_number_does_not_scale_from_either_side(wrong: float) -> None:
     with pytest.raises(TypeError):
         wrong * load().at(depth=1)
+    with pytest.raises(TypeError):
+        load().at(depth=1) * wrong
 
 
-def test_a_quantity_is_not_compared_with_a_number() -> None:
-    with pytest.raises(Misuse, match="with another quantity"):
-        assert load().at(depth=8) >= 3
+def test_a_rate_is_held_against_a_figure_in_its_own_unit() -> None:
+    claim = load().at(depth=8) >= Limit(3000, "c", "a source")
+    assert str(claim) == "random_read.at(depth=8) >= 3000 requests/s"
+    assert claim.statement.source == "a source"
+    claim = load().at(depth=32).mb_per_s >= 200
+    assert str(claim) == "random_read.at(depth=32).mb_per_s >= 200 MB/s"
+    assert claim.statement.quantities[0].units_per_request == 4096 / 1e6  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("figure", [0, -1, float("nan"), float("inf")])
+def test_a_figure_that_no_rate_can_meet_or_miss_is_refused(figure: float) -> None:
+    with pytest.raises(Misuse, match="finite and above 0"):
+        assert load().at(depth=8) >= figure
+
+
+@pytest.mark.parametrize("wrong", ["3", None, [1], True])
+def test_a_quantity_is_compared_with_quantities_and_numbers_alone(wrong: object) -> None:
+    with pytest.raises(Misuse, match="with a number or with another quantity"):
+        assert load().at(depth=8) >= wrong
+
+
+def test_units_and_workloads_are_not_mixed() -> None:
+    reads = load()
+    with pytest.raises(Misuse, match="one is in MB/s, the other in requests/s"):
+        assert reads.at(depth=8).mb_per_s >= reads.at(depth=1)
+    other = Load(Workload("big_read", block_bytes=8192), reads.judge, full_depth=32)
+    with pytest.raises(Misuse, match="two workloads"):
+        assert reads.at(depth=8) >= other.at(depth=8)
+
+
+def test_agreement_reads_as_the_requirement_and_has_a_width() -> None:
+    reads = load()
+    claim = reads.at(depth=8).agrees_with(reads.at(depth=16), within=0.05)
+    words = "random_read.at(depth=8) agrees with random_read.at(depth=16) within 0.05"
+    assert str(claim) == words
+    with pytest.raises(Misuse, match="without factors"):
+        reads.at(depth=8).agrees_with(3 * reads.at(depth=1), within=0.05)
+    for width in (0, 1, -0.1, 5, float("nan"), "wide"):
+        with pytest.raises(Misuse, match=r"0\.05 for 5 %"):
+            reads.at(depth=8).agrees_with(reads.at(depth=16), within=width)  # type: ignore[arg-type]
+
+
+def test_a_curve_reads_as_the_requirement() -> None:
+    reads = load()
+    assert str(reads.curve().has_no_dip()) == (
+        "random_read.curve(depth 1 to 32) has no dip of more than 0.04"
+    )
+    assert str(reads.curve([1, 8, 4]).does_not_collapse(within=0.2)) == (
+        "random_read.curve(depth 1, 4, 8) does not collapse by more than 0.2"
+    )
+    with pytest.raises(Misuse, match=r"curve.has_no_dip\(\)"):
+        assert reads.curve()
+    with pytest.raises(Misuse, match=r"0\.05 for 5 %"):
+        reads.curve().has_no_dip(tolerance=4)
+
+
+@pytest.mark.parametrize("depths", [[], [1, 2], [1, 2, 2, 3], [1, 2, 33], [0, 1, 2]])
+def test_depths_that_make_no_curve_are_refused(depths: list[int]) -> None:
+    with pytest.raises(Misuse, match="depth"):
+        load().curve(depths)
+
+
+def test_a_curve_states_its_claims_too() -> None:
+    judge = Ruling(Outcome.FAIL)
+    claim = load(judge).curve().has_no_dip()
+    assert judge.claims == [claim]
+    with pytest.raises(ClaimFailed, match=r"explained: random_read\.curve"):
+        assert claim
 
 
 def test_loads_on_two_drives_are_not_compared() -> None:
@@ -109,6 +203,13 @@ def test_loads_on_two_drives_are_not_compared() -> None:
 def test_a_depth_that_the_drive_cannot_hold_is_refused(depth: int) -> None:
     with pytest.raises(Misuse, match="depth"):
         load().at(depth=depth)
+
+
+def test_an_offer_of_nothing_is_refused() -> None:
+    with pytest.raises(Misuse, match="needs depth= or offered="):
+        load().at()
+    with pytest.raises(Misuse, match=r"offered=0\): depths start at 1"):
+        load().at(offered=0)
 
 
 def test_truth_is_asked_once_however_often_it_is_needed() -> None:
@@ -130,6 +231,15 @@ def test_truth_is_never_false(outcome: Outcome, error: type[Exception]) -> None:
     with pytest.raises(error, match="explained: random_read"):
         if not claim:
             pytest.fail("a claim was False")
+
+
+def test_what_a_claim_raises_carries_its_verdict() -> None:
+    for outcome in (Outcome.FAIL, Outcome.INCONCLUSIVE):
+        reads = load(Ruling(outcome))
+        with pytest.raises((ClaimFailed, Unsettled)) as raised:
+            assert reads.at(depth=8) >= reads.at(depth=1)
+        assert isinstance(raised.value, ClaimFailed | Unsettled)
+        assert raised.value.verdict.outcome is outcome
 
 
 def test_a_stated_claim_is_known_to_the_judge_before_it_is_asked() -> None:

@@ -11,7 +11,7 @@ import pytest
 from leadline.errors import RigTrouble
 from leadline.load.fio import check_batch, slices_of
 from leadline.load.output import Batch, parse_log, read_batch, split_output
-from leadline.load.slices import DEVICE_DEPTH, IO_ERRORS, SliceSetting
+from leadline.load.slices import DEVICE_DEPTH, DRIVE_DEPTH, IO_ERRORS, SliceSetting
 
 REAL = Path(__file__).parents[2] / "shared" / "realdata" / "fio_json"
 CLOCK_MS = 1_800_000_000_000
@@ -83,6 +83,19 @@ def test_a_healthy_batch() -> None:
     assert second.drain_s == pytest.approx(0.02, abs=0.002)
     assert (second.seed, second.device_depth, second.fio_version) == (8, 8, "fio-3.33")
     assert second.cpu == pytest.approx(0.05)
+
+
+def test_what_the_drive_held_is_counted_inside_the_window_alone() -> None:
+    begins = CLOCK_MS / 1e3
+    idle = [(begins + 0.01 * n, 0) for n in (0, 5, 9, 51, 53)]  # warm-up, and between slices
+    busy = [(begins + 0.1 + 0.05 * n, 7 + n % 2) for n in range(8)]
+    first, second = slices_of(batch_of(), SETTINGS, (7, 8), sorted(idle + busy))
+    assert first.drive_depth == 7.5
+    assert second.drive_depth is None, "nobody counted in it"
+    few = slices_of(batch_of(), SETTINGS, (7, 8), busy[:4])
+    assert few[0].drive_depth is None
+    (late, _) = slices_of(batch_of(), SETTINGS, (7, 8), [(at, 3) for at, _ in busy])
+    assert late.voids == (DRIVE_DEPTH,)
 
 
 @pytest.mark.parametrize(

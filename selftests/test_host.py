@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -71,6 +72,17 @@ class TestPrograms:
 
     def test_a_program_that_reads_no_input_is_no_trouble(self, host: Host) -> None:
         assert host.run(["true"], input=bytes(1 << 20), deadline=10).exit_code == 0
+
+    def test_an_attribute_is_read_while_a_program_runs(self, host: Host, tmp_path: Path) -> None:
+        attribute = tmp_path / "attribute"
+        attribute.write_text("3 4\n")
+        done = host.run(["sleep", "0.5"], deadline=10, sample=(str(attribute), 0.05))
+        assert 5 <= len(done.samples) <= 10
+        assert {value for _, value in done.samples} == {"3 4\n"}
+        times = [at for at, _ in done.samples]
+        assert times == sorted(times)
+        assert abs(times[0] - time.time()) < 5
+        assert host.run(["true"], deadline=10).samples == ()
 
     def test_without_input_stdin_is_empty_and_not_the_protocol(self, host: Host) -> None:
         assert host.run(["cat"], deadline=10).stdout == b""

@@ -7,29 +7,22 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from leadline.host.agent_bytes import unpack
-from leadline.host.connection import Host, HostLost, Running, open_host
+from leadline.host.connection import Host, HostLost, Running
 from leadline.host.wire import BOOTSTRAP, agent_source
-from leadline.inventory.rig import HostSpec
+from selftests.local_hosts import AWAIT_S, host
 
-AWAIT_S = 15.0
+__all__ = ["host"]  # a fixture
 
 SLEEPERS = {
     "plain": "echo $$; exec sleep 1000",
     "ignores SIGTERM": "trap '' TERM; echo $$; while :; do sleep 1000; done",
     "a session of its own": "setsid sh -c 'echo $$; exec sleep 1000' & wait",
 }
-
-
-@pytest.fixture
-def host() -> Iterator[Host]:
-    with open_host(HostSpec(reach="local")) as opened:
-        yield opened
 
 
 def start_sleeper(host: Host, script: str) -> tuple[Running, int]:
@@ -99,7 +92,7 @@ def test_an_agent_that_hears_nothing_for_long_ends_its_programs() -> None:
     """As when the steering machine was unplugged: no end of file ever comes."""
     source = agent_source().replace(b"SILENCE_S = 60.0", b"SILENCE_S = 0.5")
     sleeper = {"argv": ["sh", "-c", SLEEPERS["plain"]], "input": {"b": ""}}
-    request = {"id": 1, "op": "run", "deadline": None, "handle": None, **sleeper}
+    request = {"id": 1, "op": "run", "deadline": None, "handle": None, "sample": None, **sleeper}
     with subprocess.Popen(
         [sys.executable, "-IS", "-c", BOOTSTRAP], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as agent:

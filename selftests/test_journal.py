@@ -6,34 +6,16 @@ Plain files stand for kernel attributes: to the journal a path is a path.
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from leadline.errors import RigTrouble
-from leadline.host.connection import FileTrouble, Host, open_host
+from leadline.host.connection import FileTrouble, Host
 from leadline.host.journal import Journal, close_dead_entry, dead_entries, replay
-from leadline.inventory.rig import HostSpec
+from selftests.local_hosts import AWAIT_S, directory, host, next_host
 
-AWAIT_S = 15.0
-
-
-@pytest.fixture
-def host() -> Iterator[Host]:
-    with open_host(HostSpec(reach="local")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def next_host() -> Iterator[Host]:
-    with open_host(HostSpec(reach="local")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> str:
-    return str(tmp_path / "state" / "journal")
+__all__ = ["directory", "host", "next_host"]  # fixtures
 
 
 @pytest.fixture

@@ -7,28 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from leadline.host.connection import Host, open_host
+from leadline.host.connection import Host
 from leadline.host.journal import replay
-from leadline.inventory.rig import HostSpec
+from selftests.local_hosts import AWAIT_S, directory, next_host
 
-AWAIT_S = 15.0
-
-
-@pytest.fixture
-def next_host() -> Iterator[Host]:
-    with open_host(HostSpec(reach="local")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> str:
-    return str(tmp_path / "state" / "journal")
-
+__all__ = ["directory", "next_host"]  # fixtures
 
 RUN = """
 import sys

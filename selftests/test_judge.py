@@ -1,60 +1,17 @@
 """The loop that settles a claim, on slices drawn from drives of known ratio."""
 
-import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from leadline.claims import Claim, ClaimFailed, Load, Unsettled
-from leadline.judge import PAIRS_AT_ONCE, SliceJudge
-from leadline.load.slices import LITTLES_LAW, TOO_SHORT, Slice, SliceSetting
-from leadline.load.workload import Workload, random_read
+from leadline.expected import Limit
+from leadline.judge import FEWEST_BLOCKS, LONGEST_BATCH_S, SliceJudge
+from leadline.load.slices import FIO_CPU, LITTLES_LAW, TOO_SHORT, Slice
+from leadline.load.workload import random_read
+from leadline.verdict.ratio import judge_ratio
 from leadline.verdict.verdict import Outcome, Verdict
-
-
-@dataclass
-class Drive:
-    """Gives each slice the rate of its depth, with noise; `spoil` names what voids a slice."""
-
-    rates: dict[int, float]
-    noise: float = 0.01
-    spoil: str = ""
-    spoilt_share: float = 1.0
-    settings: list[SliceSetting] = field(default_factory=list)
-    chance: random.Random = field(default_factory=lambda: random.Random(1))
-
-    def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> list[Slice]:
-        assert workload.name == "random_read"
-        self.settings += settings
-        return [self._slice(setting) for setting in settings]
-
-    def _slice(self, setting: SliceSetting) -> Slice:
-        assert setting.device_depth is not None
-        rate = self.rates[setting.device_depth] * self.chance.lognormvariate(0, self.noise)
-        spoilt = self.spoil and self.chance.random() < self.spoilt_share
-        short = rate * setting.seconds < 5 * setting.offered_depth
-        voids = ((self.spoil,) if spoilt else ()) + ((TOO_SHORT,) if short else ())
-        return Slice(
-            setting=setting,
-            job="s",
-            seed=1,
-            rate=rate,
-            completions=int(rate),
-            window_s=setting.seconds - 0.1,
-            mean_latency_s=setting.offered_depth / rate,
-            p99_latency_s=0.01,
-            little_ratio=1.0,
-            in_flight_by_law=setting.offered_depth,
-            started=0.0,
-            began=0.0,
-            drain_s=0.0,
-            gap_s=None,
-            device_depth=setting.device_depth,
-            cpu=0.1,
-            fio_version="fio-3.33",
-            voids=voids,
-        )
+from selftests.slice_drive import SliceDrive
 
 
 @dataclass
@@ -64,8 +21,12 @@ class Kept:
     slices: list[tuple[str, Slice]] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
 
+    def rates(self, side: str) -> list[float]:
+        """Of one side's slices, in order."""
+        return [measured.rate for each, measured in self.slices if each == side]
 
-def judged(drive: Drive, budget_s: float = 130.0) -> tuple[Load, Kept]:
+
+def judged(drive: SliceDrive, budget_s: float = 130.0) -> tuple[Load, Kept]:
     kept = Kept()
 
     def keep_verdict(claim: Claim, verdict: Verdict, explanation: str) -> None:
@@ -85,7 +46,7 @@ def judged(drive: Drive, budget_s: float = 130.0) -> tuple[Load, Kept]:
 
 
 def test_a_parallel_drive_passes_after_a_few_pairs() -> None:
-    drive = Drive({8: 7000, 1: 1000})
+    drive = SliceDrive({8: 7000, 1: 1000})
     reads, kept = judged(drive)
     assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     (verdict,) = kept.verdicts
@@ -96,7 +57,7 @@ def test_a_parallel_drive_passes_after_a_few_pairs() -> None:
 
 
 def test_a_serialising_drive_fails_and_the_message_has_every_figure() -> None:
-    reads, kept = judged(Drive({8: 1400, 1: 1000}))
+    reads, kept = judged(SliceDrive({8: 1400, 1: 1000}))
     with pytest.raises(ClaimFailed) as failure:
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     text = str(failure.value)
@@ -107,53 +68,188 @@ def test_a_serialising_drive_fails_and_the_message_has_every_figure() -> None:
     assert kept.verdicts[0].high < 3
 
 
+def test_the_explanation_has_quantities_without_factors_and_the_limits_source() -> None:
+    reads, _ = judged(SliceDrive({8: 1400, 1: 1000}))
+    with pytest.raises(ClaimFailed) as failure:
+        assert reads.at(depth=8) >= Limit(3.0, "a_claim", "a source") * reads.at(depth=1)
+    text = str(failure.value)
+    assert "  random_read.at(depth=8): 14" in text
+    assert "  random_read.at(depth=1): 1" in text
+    assert "  threshold: >= 3 (a source)" in text
+
+
+def test_the_verdict_is_what_the_statistics_say_of_all_pairs() -> None:
+    reads, kept = judged(SliceDrive({8: 3300, 1: 1000}, noise=0.1))
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    (verdict,) = kept.verdicts
+    assert verdict.count > 20, "so that the time of a pair counts: see interval.drift_term"
+    seconds = sum(measured.setting.seconds for _, measured in kept.slices)
+    again = judge_ratio(
+        kept.rates("left"),
+        kept.rates("right"),
+        3,
+        ">=",
+        pair_seconds=1.0,
+        spent_s=seconds,
+        budget_s=130.0,
+    )
+    assert replace(verdict, notes=()) == again
+    assert "no calibration" in verdict.notes[-1]
+
+
 def test_order_within_pairs_alternates_and_sides_are_not_mixed_up() -> None:
-    drive = Drive({8: 7000, 1: 1000})
+    drive = SliceDrive({8: 7000, 1: 1000})
     reads, kept = judged(drive)
     assert reads.at(depth=8) >= 3 * reads.at(depth=1)
-    depths = [setting.device_depth for setting in drive.settings[: 2 * PAIRS_AT_ONCE]]
-    assert depths == [8, 1, 1, 8] * (PAIRS_AT_ONCE // 2)
+    depths = [setting.device_depth for setting in drive.settings[: 2 * FEWEST_BLOCKS]]
+    assert depths == [8, 1, 1, 8] * (FEWEST_BLOCKS // 2)
     for side, measured in kept.slices:
         assert measured.setting.device_depth == (8 if side == "left" else 1)
 
 
 def test_a_ratio_on_the_threshold_is_inconclusive_and_never_a_guess() -> None:
-    reads, kept = judged(Drive({8: 3000, 1: 1000}, noise=0.002))
+    reads, kept = judged(SliceDrive({8: 3000, 1: 1000}, noise=0.002))
     with pytest.raises(Unsettled, match=r"INCONCLUSIVE \((marginal|budget)\)"):
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
-    assert kept.verdicts[0].drive_seconds <= 130 + 2 * PAIRS_AT_ONCE
+    assert kept.verdicts[0].drive_seconds <= 130 + 2 * FEWEST_BLOCKS
 
 
 def test_the_budget_ends_it() -> None:
-    reads, kept = judged(Drive({8: 3100, 1: 1000}, noise=0.3), budget_s=20)
+    reads, kept = judged(SliceDrive({8: 3100, 1: 1000}, noise=0.3), budget_s=20)
     with pytest.raises(Unsettled, match="--drive-time"):
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert kept.verdicts[0].reason == "budget"
 
 
 def test_unclean_slices_void_the_verdict_and_name_why() -> None:
-    reads, kept = judged(Drive({8: 7000, 1: 1000}, spoil=LITTLES_LAW))
+    reads, kept = judged(SliceDrive({8: 7000, 1: 1000}, spoil=LITTLES_LAW))
     with pytest.raises(Unsettled, match=LITTLES_LAW):
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert kept.verdicts[0].reason == "void"
 
 
+def test_the_most_frequent_reason_comes_first() -> None:
+    drive = SliceDrive({8: 7000, 1: 0.1}, spoil=LITTLES_LAW, spoilt_depth=8, spoilt_share=0.5)
+    reads, kept = judged(drive)
+    with pytest.raises(Unsettled):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    reasons = [void.partition(":")[0] for void in kept.verdicts[0].voids]
+    assert reasons == [TOO_SHORT, LITTLES_LAW]
+
+
+def test_a_pair_counts_only_when_both_its_slices_do() -> None:
+    reads, kept = judged(SliceDrive({8: 7000, 1: 1000}, spoil=FIO_CPU, spoilt_depth=8))
+    with pytest.raises(Unsettled, match=FIO_CPU):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert kept.verdicts[0].count == 0
+
+
+def test_what_is_measured_again_is_paid_for() -> None:
+    reads, kept = judged(SliceDrive({8: 7000, 1: 1000}, stalled=frozenset({3})))
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert [measured.clean for _, measured in kept.slices].count(False) == 1
+    seconds = sum(measured.setting.seconds for _, measured in kept.slices)
+    assert kept.verdicts[0].drive_seconds == pytest.approx(seconds)
+
+
+def test_draining_the_queue_is_drive_time_too() -> None:
+    reads, kept = judged(SliceDrive({8: 7000, 1: 1000}, drain_s=0.25))
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert kept.verdicts[0].drive_seconds == pytest.approx(len(kept.slices) * (0.5 + 0.25))
+
+
 def test_a_rare_unclean_slice_is_measured_again() -> None:
-    reads, kept = judged(Drive({8: 7000, 1: 1000}, spoil=LITTLES_LAW, spoilt_share=0.05))
+    reads, kept = judged(SliceDrive({8: 7000, 1: 1000}, spoil=LITTLES_LAW, spoilt_share=0.05))
     assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert kept.verdicts[0].outcome is Outcome.PASS
 
 
 def test_slices_too_short_for_a_slow_drive_are_lengthened() -> None:
-    drive = Drive({8: 70, 1: 10})
+    drive = SliceDrive({8: 70, 1: 10})
     reads, kept = judged(drive)
     assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert drive.settings[-1].seconds >= 5 * 5 / 10
     assert kept.verdicts[0].outcome is Outcome.PASS
 
 
+def test_what_was_measured_before_slices_were_lengthened_counts_for_nothing() -> None:
+    drive = SliceDrive({8: 3300, 1: 1000}, noise=0.05, slows_after=2 * FEWEST_BLOCKS)
+    reads, kept = judged(drive)
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    lengths = [measured.setting.seconds for side, measured in kept.slices if side == "left"]
+    assert 0 < lengths.count(0.5) < len(lengths), "fast at first, then too short"
+    assert kept.verdicts[0].count == len(lengths) - lengths.count(0.5)
+
+
+def test_an_unclean_slice_before_they_were_lengthened_voids_nothing_either() -> None:
+    batch = 2 * FEWEST_BLOCKS
+    drive = SliceDrive(
+        {8: 3300, 1: 1000}, noise=0.05, slows_after=batch, stalled=frozenset({3, 2 * batch + 3})
+    )
+    reads, kept = judged(drive)
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert kept.verdicts[0].outcome is Outcome.PASS
+
+
+def test_a_single_stall_is_no_reason_to_begin_again() -> None:
+    drive = SliceDrive({8: 7000, 1: 1000}, stalled=frozenset({3}))
+    reads, kept = judged(drive)
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert {setting.seconds for setting in drive.settings} == {0.5}
+    assert kept.verdicts[0].count == len(drive.settings) // 2 - 1
+
+
+def test_a_drive_too_slow_for_any_slice_is_not_judged() -> None:
+    drive = SliceDrive({8: 7, 1: 1})
+    reads, _ = judged(drive)
+    with pytest.raises(Unsettled, match=TOO_SHORT):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert {setting.seconds for setting in drive.settings} == {0.5}
+
+
+def test_a_budget_that_ends_before_four_clean_pairs_is_said() -> None:
+    reads, kept = judged(SliceDrive({8: 70, 1: 10}), budget_s=4)
+    with pytest.raises(Unsettled, match="too-few: the budget was spent"):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert (kept.verdicts[0].reason, kept.verdicts[0].count) == ("void", 0)
+
+
+def test_batches_grow_with_what_the_claim_still_needs() -> None:
+    """Each batch is a process of the load generator, whose start costs time and no slice."""
+    drive = SliceDrive({8: 3200, 1: 1000}, noise=0.03)
+    reads, kept = judged(drive)
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    first, *others = drive.batches
+    assert first == 2 * FEWEST_BLOCKS
+    assert len(others) <= 2, "by fours it takes half a dozen"
+    assert max(others) * 0.5 <= LONGEST_BATCH_S
+    assert kept.verdicts[0].drive_seconds < 60
+
+
+def test_a_rate_against_a_figure() -> None:
+    reads, kept = judged(SliceDrive({8: 7000}))
+    assert reads.at(depth=8) >= 5000
+    assert reads.at(depth=8).mb_per_s <= 40
+    with pytest.raises(ClaimFailed, match="does not hold"):
+        assert reads.at(depth=8).mb_per_s >= 40
+    first, *_ = kept.verdicts
+    assert (first.unit, first.outcome) == ("slice", Outcome.PASS)
+    assert first.estimate == pytest.approx(7000, rel=0.02)
+    assert kept.verdicts[1].estimate == pytest.approx(7000 * 4096 / 1e6, rel=0.02)
+
+
+def test_agreement() -> None:
+    reads, kept = judged(SliceDrive({8: 7000, 16: 7070, 31: 9000}))
+    assert reads.at(depth=8).agrees_with(reads.at(depth=16), within=0.1)
+    with pytest.raises(ClaimFailed):
+        assert reads.at(depth=8).agrees_with(reads.at(depth=31), within=0.1)
+    with pytest.raises(Unsettled):
+        assert reads.at(depth=8).agrees_with(reads.at(depth=16), within=0.01)
+    assert [verdict.direction for verdict in kept.verdicts] == ["within"] * 3
+
+
 def test_a_claim_that_nobody_asked_is_known() -> None:
-    reads, _ = judged(Drive({8: 7000, 1: 1000}))
+    reads, _ = judged(SliceDrive({8: 7000, 1: 1000}))
     asked = reads.at(depth=8) >= 3 * reads.at(depth=1)
     forgotten = reads.at(depth=8) <= 9 * reads.at(depth=1)
     assert asked

@@ -3,43 +3,26 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from leadline.errors import RigTrouble
-from leadline.host.connection import Host, open_host
+from leadline.host.connection import Host
 from leadline.host.lease import LeaseTaken, file_name, holder_text, take
-from leadline.inventory.rig import HostSpec
+from selftests.local_hosts import AWAIT_S, directory, host, next_host
+
+__all__ = ["directory", "host", "next_host"]  # fixtures
 
 WWN = "0x5000c5000000a001"
-AWAIT_S = 15.0
 
 
-@pytest.fixture
-def host() -> Iterator[Host]:
-    with open_host(HostSpec(reach="local")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def other() -> Iterator[Host]:
-    with open_host(HostSpec(reach="local")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> str:
-    return str(tmp_path / "locks")
-
-
-def test_a_taken_lease_names_its_holder(host: Host, other: Host, directory: str) -> None:
+def test_a_taken_lease_names_its_holder(host: Host, next_host: Host, directory: str) -> None:
     with take(host, WWN, "ann\x1b@desk run 7", directory=directory):
         with pytest.raises(LeaseTaken, match=rf"{WWN} is in use by ann\\x1b@desk run 7, since 2"):
-            take(other, WWN, "bob", directory=directory)
-        take(other, "0x5000c5000000a002", "bob", directory=directory).release()
-    take(other, WWN, "bob", directory=directory).release()
+            take(next_host, WWN, "bob", directory=directory)
+        take(next_host, "0x5000c5000000a002", "bob", directory=directory).release()
+    take(next_host, WWN, "bob", directory=directory).release()
 
 
 def test_one_connection_cannot_take_it_twice(host: Host, directory: str) -> None:
@@ -47,29 +30,31 @@ def test_one_connection_cannot_take_it_twice(host: Host, directory: str) -> None
         take(host, WWN, "ann", directory=directory)
 
 
-def test_a_released_lease_no_longer_names_anybody(host: Host, other: Host, directory: str) -> None:
+def test_a_released_lease_no_longer_names_anybody(
+    host: Host, next_host: Host, directory: str
+) -> None:
     take(host, WWN, "ann", directory=directory).release()
     path = f"{directory}/{file_name(WWN)}"
     assert host.read_file(path) == b""
-    handle = other.lock_file(path, shared=True)
+    handle = next_host.lock_file(path, shared=True)
     assert isinstance(handle, int)
     with pytest.raises(LeaseTaken, match="somebody who did not sign"):
         take(host, WWN, "ann", directory=directory)
 
 
-def test_reconnecting_takes_it_again(host: Host, other: Host, directory: str) -> None:
+def test_reconnecting_takes_it_again(host: Host, next_host: Host, directory: str) -> None:
     with take(host, WWN, "ann", directory=directory):
         host.reconnect(AWAIT_S)
         with pytest.raises(LeaseTaken, match="ann"):
-            take(other, WWN, "bob", directory=directory)
+            take(next_host, WWN, "bob", directory=directory)
 
 
 def test_reconnecting_says_so_when_another_was_quicker(
-    host: Host, other: Host, directory: str
+    host: Host, next_host: Host, directory: str
 ) -> None:
     take(host, WWN, "ann", directory=directory)
     host.close()
-    with take(other, WWN, "bob", directory=directory), pytest.raises(LeaseTaken, match="bob"):
+    with take(next_host, WWN, "bob", directory=directory), pytest.raises(LeaseTaken, match="bob"):
         host.reconnect(AWAIT_S)
 
 
@@ -118,7 +103,7 @@ def test_a_symbolic_link_in_the_shared_directory_is_not_followed(
 ) -> None:
     precious = tmp_path / "precious"
     precious.write_text("kept")
-    Path(directory).mkdir()
+    Path(directory).mkdir(parents=True)
     (Path(directory) / file_name(WWN)).symlink_to(precious)
     with pytest.raises(RigTrouble, match="ELOOP"):
         take(host, WWN, "ann", directory=directory)

@@ -8,27 +8,43 @@ from pathlib import Path
 
 import pytest
 
+from leadline.load.slices import LITTLES_LAW, Slice, SliceSetting
+from leadline.load.workload import random_read
+from selftests.slice_drive import SliceDrive
+
 TEST = """
 from leadline.live import Live
+from leadline.load.slices import Slice, SliceSetting
 
 def test_one(pytestconfig):
     live = Live(pytestconfig)
-    live.show("  a-cell: 8 slices under way")
+    live.show("  a-cell: 8 slices [bold]under way[/bold]")
     live.clear()
+    live.slice("a-cell", "a-claim", "left", CLEAN)
+    live.slice("a-cell", "a-claim", "left", VOID)
     live.say("a setting was given back")
 """
 
 
+def measured(spoil: str) -> Slice:
+    model = SliceDrive({8: 1000}, noise=0.0, spoil=spoil)
+    (one,) = model.measure(random_read(), [SliceSetting(8, 16)])
+    return one
+
+
 @pytest.fixture
 def argv(tmp_path: Path) -> list[str]:
-    (tmp_path / "test_one.py").write_text(TEST)
+    clean, void = (measured(spoil) for spoil in ("", LITTLES_LAW))
+    text = TEST.replace("CLEAN", repr(clean)).replace("VOID", repr(void))
+    (tmp_path / "test_one.py").write_text(text)
     return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
 
 
-def test_seen_on_a_terminal_though_pytest_captures_it(argv: list[str], tmp_path: Path) -> None:
+def on_a_terminal(argv: list[str], cwd: Path) -> bytes:
+    """What a program prints on a terminal, as the bytes that it sends there."""
     master, slave = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm"}
-    child = subprocess.Popen(argv, cwd=tmp_path, stdout=slave, stderr=slave, env=environment)
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    child = subprocess.Popen(argv, cwd=cwd, stdout=slave, stderr=slave, env=environment)
     os.close(slave)
     said = b""
     try:
@@ -38,13 +54,39 @@ def test_seen_on_a_terminal_though_pytest_captures_it(argv: list[str], tmp_path:
         pass  # how a pty says that its other end is closed
     finally:
         os.close(master)
-    assert child.wait(30) == 0
-    assert b"a-cell: 8 slices under way" in said
-    assert b"\x1b[2K" in said, "the line is erased again"
-    assert b"leadline: a setting was given back" in said
+    assert child.wait(30) == 0, said.decode()
+    return said
+
+
+def test_seen_on_a_terminal_though_pytest_captures_it(argv: list[str], tmp_path: Path) -> None:
+    said = on_a_terminal(argv, tmp_path)
+    assert b"a-cell: 8 slices [bold]under way[/bold]" in said, "as it is, and no markup"
+    first, last = b"left: depth 8, 1000 requests/s, 16.00 ms", b"16.00 ms  void: littles-law"
+    erased = b"\x1b[2K"
+    begin, clean, void = (said.index(text) for text in (b"under way", first, last))
+    assert b"void:" not in said[clean:void], "where there is nothing to say"
+    assert erased in said[begin:clean], "the line is erased"
+    stays = said.index(b"leadline: a setting was given back")
+    assert void < stays
+    assert erased in said[void:stays], "before anything that stays is said"
 
 
 def test_silent_where_the_output_is_no_terminal(argv: list[str], tmp_path: Path) -> None:
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "under way" not in done.stdout
+    assert "requests/s" not in done.stdout
     assert "leadline: a setting was given back" in done.stdout
+
+
+def test_silent_where_quiet_was_asked_for(argv: list[str], tmp_path: Path) -> None:
+    said = on_a_terminal([*argv, "-q"], tmp_path)
+    assert b"under way" not in said
+    assert b"leadline: a setting was given back" in said
+
+
+def test_silent_where_nobody_reports(argv: list[str], tmp_path: Path) -> None:
+    """As in xdist's workers."""
+    done = subprocess.run(
+        [*argv, "-p", "no:terminal"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"")

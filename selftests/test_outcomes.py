@@ -18,9 +18,11 @@ from leadline.outcomes import Ended, ended_by, error_exit_code, exit_code
         (Inconclusive("i"), Ended.INCONCLUSIVE),
         (KeyError("k"), Ended.DEFECT),
         (OSError("o"), Ended.DEFECT),
+        (pytest.fail.Exception("as the test sees it"), Ended.FAIL),
+        (pytest.skip.Exception("not here"), Ended.SKIPPED),
     ],
 )
-def test_the_exception_decides(error: Exception, ended: Ended) -> None:
+def test_the_exception_decides(error: BaseException, ended: Ended) -> None:
     assert ended_by(error) is ended
 
 
@@ -34,6 +36,7 @@ def test_the_exception_decides(error: Exception, ended: Ended) -> None:
         ([Ended.ERROR, Ended.FAIL], 1),
         ([Ended.FAIL, Ended.USAGE], 2),
         ([Ended.DEFECT, Ended.INCONCLUSIVE], 70),
+        ([Ended.DEFECT, Ended.ERROR], 3),
     ],
 )
 def test_precedence(outcomes: list[Ended], code: int) -> None:

@@ -15,9 +15,7 @@ from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal, dead_entries
 from leadline.inventory.rig import HostSpec
-from leadline.power.cycle import (
-    carry_out,
-)
+from leadline.power.cycle import carry_out
 from leadline.power.dark import HotPlug
 from leadline.power.outlets import ENTRY, lent, restore_outlets
 from selftests.power_world import (
@@ -25,27 +23,13 @@ from selftests.power_world import (
     FakeEyes,
     Leave,
     Stage,
+    here,
     pdu_spec,
-    shorten_waits,
-    staged,
+    quick,
+    stage,
 )
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    shorten_waits(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with staged(tmp_path) as ready:
-        yield ready
-
-
-@pytest.fixture(scope="module")
-def here() -> Iterator[Host]:
-    with open_host(HostSpec(reach="local")) as host:
-        yield host
+__all__ = ["here", "quick", "stage"]  # fixtures
 
 
 def borrowed(stage: Stage, journal: Journal, eyes: FakeEyes) -> None:

@@ -274,6 +274,52 @@ def test_the_command_shows_what_runs_and_what_is_missing(
     assert [gap["slot"] for gap in report["missing"]] == ["slot1", "slot1", "slot1", "slot2"]
 
 
+ISSUES = """, known_issues: [
+      {claim: claim_a, summary: It is slow., link: LINK-1},
+      {claim: claim_b, summary: It is loud., link: LINK-2, excuses: false}]"""
+
+
+def test_the_command_tells_known_issues_limits_and_images(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rig = bench.rig()
+    bench.survey(rig)
+    path = bench.folder / "matrix.yaml"
+    text = path.read_text().replace("at_least: 3,", "at_least: 3, at_most: 9,")
+    path.write_text(
+        text.replace(
+            "status: candidate, image: 1.1.bin", f"status: candidate{ISSUES}, image: 1.1.bin"
+        )
+    )
+    files = ["--rig", str(rig.path), "--matrix", str(path)]
+    assert run(*files) == 0
+    released, candidate = capsys.readouterr().out.split("bench-a-slot1-MAKER_SSD_1-1.1: ")
+    assert "bench-a-slot1-MAKER_SSD_1-1.0: released, on the drive, controller chipset" in released
+    assert "    claim_a at least 3 and at most 9" in released
+    assert "issue" not in released
+    assert "    known issue: claim_a: It is slow. (LINK-1)" in candidate
+    assert "    noted, not excused: claim_b: It is loud. (LINK-2)" in candidate
+    assert run(*files, "--json") == 0
+    first, second = json.loads(capsys.readouterr().out)["visits"]
+    assert (first["status"], second["status"]) == ("released", "candidate")
+    assert (first["installed"], second["installed"]) == (True, False)
+    assert second["image"] == str(bench.folder / "1.1.bin")
+    assert [issue["link"] for issue in second["known_issues"]] == ["LINK-1", "LINK-2"]
+
+
+def test_the_command_counts_drives_of_several_rigs(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = bench.rig()
+    bench.survey(first)
+    text = first.path.read_text().replace("bench-a", "bench-b").replace("ttyS0", "ttyS1")
+    other = bench.folder / "bench-b.yaml"
+    other.write_text(text.replace("serial: S", "serial: T").replace("0001", "0002"))
+    rigs = ["--rig", str(first.path), "--rig", str(other)]
+    assert run(*rigs, "--matrix", f"{bench.folder}/matrix.yaml") == 0
+    assert capsys.readouterr().out.endswith("4 to run on 2 drives, 8 missing\n")
+
+
 def test_the_command_with_nothing_to_run(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     rig = bench.rig(firmware="0.8", flash="")
     bench.survey(rig)

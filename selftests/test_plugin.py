@@ -1,82 +1,21 @@
 """pytest's side, in a vendor's own repository: selection, order, outcomes, excuses, sharing.
 
-The rig itself is stood in for by a fixture that overrides `visit`; real rigs are in
-`selftests/virtual`.
+What becomes of outcomes is in `test_plugin_reports`, the order of tests in `test_plugin_order`;
+real rigs are in `selftests/virtual`.
 """
 
 import json
+import os
+import select
+import signal
 import subprocess
 import sys
-from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
-import leadline
+from selftests.vendor import MATRIX, RIG, run, vendor
 
-PACKAGE = Path(leadline.__file__).parent
-RIG = PACKAGE / "rigs" / "virtual.yaml"
-MATRIX = PACKAGE / "firmware_matrix.yaml"
-
-STAND_IN = """
-from contextlib import contextmanager
-import pytest
-
-class Station:
-    @contextmanager
-    def latching(self):
-        yield
-
-class Visit:
-    station = Station()
-    def __init__(self, visit):
-        self.visit = visit
-    @contextmanager
-    def test(self, item):
-        yield
-
-@pytest.fixture(scope="session")
-def visit(request):
-    return Visit(request.param)
-
-@pytest.fixture
-def broken_by_the_drive(visit):
-    from leadline.errors import DriveFault
-    raise DriveFault("came back as another drive")
-"""
-
-OUTCOMES = """
-import pytest
-from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
-
-def test_holds(visit):
-    pass
-def test_drive(visit):
-    raise DriveFault("the drive did it")
-def test_drive_in_setup(visit, broken_by_the_drive):
-    pass
-def test_rig(visit):
-    raise RigTrouble("the PDU fell silent")
-def test_evidence(visit):
-    raise Inconclusive("too little")
-def test_usage(visit):
-    raise Misuse("no such depth")
-def test_plain(visit):
-    assert 1 == 2
-"""
-
-
-def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """pytest on the virtual rig's file, in the vendor's repository of this test."""
-    return pytester.runpytest_subprocess(
-        "--rig", str(RIG), "--matrix", str(MATRIX), "-p", "no:cacheprovider", *arguments
-    )
-
-
-@pytest.fixture
-def vendor(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeconftest(STAND_IN)
-    return pytester
+__all__ = ["vendor"]  # a fixture
 
 
 def test_inert_unless_a_rig_is_named(vendor: pytest.Pytester) -> None:
@@ -85,6 +24,59 @@ def test_inert_unless_a_rig_is_named(vendor: pytest.Pytester) -> None:
     result.assert_outcomes(passed=1)
     assert "eadline, run" not in result.stdout.str()
     assert not (vendor.path / "leadline-results").exists()
+
+
+def test_inert_where_a_parameter_happens_to_be_called_visit(vendor: pytest.Pytester) -> None:
+    """As in another project's tests, on a machine that has Leadline installed."""
+    vendor.makepyfile(
+        "import pytest\n"
+        "@pytest.mark.parametrize('visit', ['to a museum', 'to the sea'])\n"
+        "def test_of_another_kind(visit): pass"
+    )
+    vendor.runpytest_subprocess().assert_outcomes(passed=2)
+
+
+def test_help_needs_no_rig_file(vendor: pytest.Pytester) -> None:
+    result = vendor.runpytest_subprocess("--rig", "not-there.yaml", "--help")
+    assert result.ret == 0
+    assert "--allow-writes" in result.stdout.str()
+
+
+PARENT = """
+import signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in the background
+child = subprocess.Popen([sys.executable, "-m", "pytest", *sys.argv[1:]])
+print(child.pid, flush=True)
+child.wait()
+"""
+STILL_RUNNING = """
+import time
+from pathlib import Path
+def test_long(visit):
+    Path("begun").touch()
+    time.sleep(100)
+"""
+
+
+def test_a_run_of_leadline_hil_ends_with_it(vendor: pytest.Pytester) -> None:
+    """However `leadline hil` was killed, pytest stops as by Ctrl-C, and gives back."""
+    vendor.makepyfile(STILL_RUNNING)
+    options = ["--rig", str(RIG), "--matrix", str(MATRIX), "--run-id", "r", "-k", "scsi1", "-q"]
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, *options], cwd=vendor.path, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdout
+        child = int(parent.stdout.readline())
+        ending = os.pidfd_open(child)
+        while not (vendor.path / "begun").exists():
+            assert not select.select([ending], [], [], 0.1)[0], "pytest has ended by itself"
+        parent.send_signal(signal.SIGKILL)
+        ended = bool(select.select([ending], [], [], 30)[0])
+        if not ended:
+            os.kill(child, signal.SIGKILL)
+        os.close(ending)
+        assert ended
+        assert b"KeyboardInterrupt" in parent.stdout.read()
 
 
 def test_loading_the_plugin_loads_nothing_heavy() -> None:
@@ -110,13 +102,12 @@ def test_a_wrong_rig_file_is_a_usage_error(vendor: pytest.Pytester) -> None:
     result.stderr.fnmatch_lines(['*bad.yaml:2: host.reach: found "radio", expected *'])
 
 
-def test_items_are_sorted_by_visit_and_by_the_files_order_within(vendor: pytest.Pytester) -> None:
-    vendor.makepyfile("def test_b(visit): pass\ndef test_a(visit): pass")
-    lines = run(vendor, "--collect-only", "-q").outlines[:6]
-    cells = [line.partition("[")[2].rstrip("]") for line in lines]
-    names = [line.partition("::")[2].partition("[")[0] for line in lines]
-    assert cells[0] == cells[1] != cells[2] == cells[3] != cells[4] == cells[5]
-    assert names == ["test_b", "test_a"] * 3
+def test_results_that_cannot_be_written_are_told_in_a_line(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile("def test_plain(): pass")
+    result = run(vendor, "--results", "conftest.py/below")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: leadline: *cannot be made*name another with --results"])
+    assert "Traceback" not in result.stderr.str()
 
 
 def test_a_claim_without_a_limit_for_the_class_is_not_collected(vendor: pytest.Pytester) -> None:
@@ -125,38 +116,19 @@ def test_a_claim_without_a_limit_for_the_class_is_not_collected(vendor: pytest.P
         "@pytest.mark.claim('depth_8_over_depth_1')\ndef test_has(visit): pass\n"
         "@pytest.mark.claim('no_such_limit')\ndef test_has_not(visit): pass\n"
         "@pytest.mark.protocol('sas')\ndef test_sas(visit): pass\n"
+        "@pytest.mark.protocol('sata', 'sas')\ndef test_sata(visit): pass\n"
+        "@pytest.mark.claim('no_such_limit')\n@pytest.mark.no_limit\n"
+        "def test_needs_none(visit): pass\n"
     )
-    text = run(vendor, "--collect-only", "-q").stdout.str()
+    result = run(vendor, "--collect-only", "-q")
+    text = result.stdout.str()
     assert "test_has[virtual-ssd1" in text
     assert "test_has_not" not in text
     assert "test_sas" not in text
-
-
-def test_the_exception_decides_whatever_the_phase(vendor: pytest.Pytester) -> None:
-    vendor.makepyfile(OUTCOMES)
-    result = run(vendor, "-k", "scsi1", "--junitxml", "out.xml", "-v")
-    result.assert_outcomes(passed=1, failed=3, errors=2, deselected=14)
-    result.stdout.fnmatch_lines(["*test_evidence*INCONCLUSIVE*", "*test_usage*USAGE*"])
-    cases = {
-        case.get("name", "").partition("[")[0]: [child.tag for child in case]
-        for case in ElementTree.parse(vendor.path / "out.xml").iter("testcase")
-    }
-    assert "failure" in cases["test_drive"]
-    assert "failure" in cases["test_drive_in_setup"]
-    assert "failure" in cases["test_evidence"]
-    assert "error" in cases["test_rig"]
-    assert cases["test_holds"] == ["properties"]
-
-
-def test_junit_has_the_outcome_as_a_property(vendor: pytest.Pytester) -> None:
-    vendor.makepyfile(OUTCOMES)
-    run(vendor, "-k", "scsi1 and evidence", "--junitxml", "out.xml")
-    properties = {
-        (node.get("name"), node.get("value"))
-        for node in ElementTree.parse(vendor.path / "out.xml").iter("property")
-    }
-    assert ("leadline.outcome", "inconclusive") in properties
-    assert ("leadline.cell", "virtual-scsi1-LEADLINE_VSCSI-1.0") in properties
+    assert text.count("test_sata[virtual-ssd1") == 2
+    assert "test_sata[virtual-scsi1" not in text
+    assert text.count("test_needs_none") == 3
+    result.stdout.fnmatch_lines(["8/15 tests collected (7 deselected)*"])
 
 
 FAILS = """
@@ -169,24 +141,34 @@ def test_known(visit):
 @pytest.mark.claim('depth_8_over_depth_1')
 def test_not_excused(visit):
     raise ValueError("not a claim")
+@pytest.mark.no_limit
+@pytest.mark.claim('another_claim')
+def test_another(visit):
+    raise ClaimFailed("slow", None)
 """
 
 
 def test_a_known_issue_excuses_its_claim_on_its_firmware_only(vendor: pytest.Pytester) -> None:
     vendor.makepyfile(FAILS)
-    text = run(vendor, "-k", "ssd1").stdout.str()
-    assert "FAIL, known issue" in text
-    outcomes = run(vendor, "-k", "ssd1").parseoutcomes()
-    assert outcomes["xfailed"] == 1
-    assert outcomes["failed"] == 1
-    assert outcomes["errors"] == 2
+    result = run(vendor, "-k", "ssd1")
+    assert "FAIL, known issue" in result.stdout.str()
+    result.assert_outcomes(xfailed=1, failed=3, errors=2, deselected=3)
+
+
+def test_an_issue_that_is_only_noted_excuses_nothing(vendor: pytest.Pytester) -> None:
+    link = "link: docs/explanation/virtual-rig.md\n"
+    noted = MATRIX.read_text().replace(link, f"{link}            excuses: false\n")
+    noted = noted.replace("image: rigs/", f"image: {MATRIX.parent}/rigs/")
+    (vendor.path / "noted.yaml").write_text(noted)
+    vendor.makepyfile(FAILS)
+    result = run(vendor, "-k", "ssd1 and known", "--matrix", "noted.yaml")
+    result.assert_outcomes(failed=2, deselected=7)
 
 
 def test_no_excuses(vendor: pytest.Pytester) -> None:
     vendor.makepyfile(FAILS)
-    outcomes = run(vendor, "-k", "ssd1", "--no-excuses").parseoutcomes()
-    assert outcomes["failed"] == 2
-    assert "xfailed" not in outcomes
+    result = run(vendor, "-k", "ssd1", "--no-excuses")
+    result.assert_outcomes(failed=4, errors=2, deselected=3)
 
 
 def test_two_workers_never_share_a_path(vendor: pytest.Pytester) -> None:
@@ -199,10 +181,3 @@ def test_two_workers_never_share_a_path(vendor: pytest.Pytester) -> None:
     workers = {line for line in text.splitlines() if line.startswith("ran on ")}
     assert text.count("ran on") == 24
     assert len(workers) == 1
-
-
-def test_the_same_trouble_is_told_once(vendor: pytest.Pytester) -> None:
-    vendor.makepyfile(OUTCOMES)
-    text = run(vendor, "-k", "test_rig", "-rN").stdout.str()
-    assert text.count("the PDU fell silent") == 1
-    assert text.count("the same as for test_rig") == 2

@@ -1,8 +1,7 @@
 """The verified power cycle, decided on a small world: who went, who stayed, who came back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from leadline.drive.ask import Identity
 from leadline.drive.bind import Drive, Link
 from leadline.errors import DriveFault, Misuse, RigTrouble
-from leadline.host.connection import Finished, Host, HostLost, open_host
+from leadline.host.connection import Finished, Host, HostLost
 from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec
 from leadline.power.cycle import (
@@ -30,26 +29,12 @@ from selftests.power_world import (
     Stage,
     World,
     drive,
-    shorten_waits,
-    staged,
+    here,
+    quick,
+    stage,
 )
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    shorten_waits(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    with staged(tmp_path) as ready:
-        yield ready
-
-
-@pytest.fixture(scope="module")
-def here() -> Iterator[Host]:
-    with open_host(HostSpec(reach="local")) as host:
-        yield host
+__all__ = ["here", "quick", "stage"]  # fixtures
 
 
 # One drive.
@@ -238,6 +223,7 @@ class FakeMachine:
         return str(self.boot)
 
     def reconnect(self, deadline: float) -> None:
+        self.world.settle()
         if "host" not in self.world.powered:
             raise HostLost("refused")
         self.up = True

@@ -14,6 +14,7 @@ from leadline.load.measure import Measured, measure
 from leadline.load.output import Requests
 from leadline.load.slices import (
     DEVICE_DEPTH,
+    DRIVE_DEPTH,
     FIO_CPU,
     IO_ERRORS,
     LITTLES_LAW,
@@ -285,3 +286,15 @@ def test_what_is_just_good_enough_counts(changes: dict[str, Any]) -> None:
 
 def test_a_failed_request_explains_everything_else() -> None:
     assert voids(error="Input/output error", rate=0.0, little_ratio=0.0, gap_s=-1.0) == (IO_ERRORS,)
+
+
+@pytest.mark.parametrize(
+    ("device", "offered", "held", "void"),
+    [(8, 16, 7.9, False), (8, 16, 6.0, True), (8, 4, 3.9, False), (8, 16, None, False)],
+)
+def test_a_drive_that_held_less_than_it_may_was_not_measured_at_that_depth(
+    device: int, offered: int, held: float | None, void: bool
+) -> None:
+    setting = SliceSetting(device, offered, 0.5)
+    found = voids(setting=setting, device_depth=device, drive_depth=held)
+    assert (DRIVE_DEPTH in found) is void

@@ -17,6 +17,37 @@ def test_a_cell_is_named_once_and_its_claims_stand_below() -> None:
     assert "1 PASS, 1 FAIL; 0.0 s of drive time in 12 s" in text
 
 
+def test_a_cell_that_comes_again_is_named_again() -> None:
+    rows = [row("cell-a", "pass"), row("cell-b", "pass"), row("cell-a", "fail")]
+    text = summary_table(rows, seconds=1, width=80)
+    assert text.count("cell-a") == 2
+
+
+def test_drive_time_is_summed_and_a_test_without_any_has_none() -> None:
+    rows = [row("c", "pass", drive_seconds=8.0), row("c", "pass", drive_seconds=4.5)]
+    text = summary_table([*rows, row("c", "skipped")], seconds=90.4, width=80)
+    assert "2 PASS, 1 skipped; 12.5 s of drive time in 90 s" in text
+    (skipped,) = [line for line in text.splitlines() if "depth_8" in line and "skipped" in line]
+    assert skipped.split()[-1] == "skipped"
+
+
+def test_a_narrow_terminal_loses_nothing() -> None:
+    long = "bench-a-slot1-" + "X" * 80
+    rows = [row(long, "inconclusive", estimate="1.44 [1.31, 1.57]", drive_seconds=130.2)]
+    text = summary_table(rows, seconds=1, width=20)
+    assert "".join(text.split()).count("X") == 80
+    (line,) = [line for line in text.splitlines() if "depth_8" in line]
+    assert line.split() == [
+        *("depth_8_over_depth_1", "INCONCLUSIVE"),
+        *("1.44", "[1.31,", "1.57]", "130.2"),
+    ]
+
+
+def test_a_row_has_what_the_report_carried() -> None:
+    made = row("c", "fail", message="too slow", explanation="the whole story")
+    assert (made.message, made.explanation) == ("too slow", "the whole story")
+
+
 def test_estimate_interval_and_cost_are_in_the_row() -> None:
     rows = [row("c", "excused", estimate="1.4 [1.3, 1.5]", drive_seconds=8.25)]
     text = summary_table(rows, seconds=1, width=80)

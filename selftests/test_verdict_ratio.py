@@ -65,15 +65,14 @@ def test_far_from_the_threshold_four_pairs_settle_it(
     top: float, direction: Direction, outcome: Outcome
 ) -> None:
     verdict = settled(judge(noisy(top, 4, 1), noisy(100, 4, 2), 3.0, direction))
-    assert (verdict.outcome, verdict.reason, verdict.pairs) == (outcome, "settled", 4)
+    assert (verdict.outcome, verdict.reason, verdict.count) == (outcome, "settled", 4)
     assert verdict.estimate == pytest.approx(top / 100, rel=0.03)
     assert verdict.low is not None
     assert verdict.high is not None
     assert verdict.low < top / 100 < verdict.high
-    assert verdict.numerator is not None
-    assert verdict.numerator.low < top < verdict.numerator.high
-    assert verdict.denominator is not None
-    assert verdict.denominator.low < 100 < verdict.denominator.high
+    numerator, denominator = verdict.rates
+    assert numerator.low < top < numerator.high
+    assert denominator.low < 100 < denominator.high
     assert verdict.drive_seconds == 4
 
 
@@ -125,7 +124,7 @@ def test_void_evidence_never_passes_and_names_why(tops: list[float]) -> None:
     assert (verdict.outcome, verdict.reason) == (Outcome.INCONCLUSIVE, "void")
     assert verdict.voids == ("littles-law", "io-errors")
     usable = sum(1 for top in tops if top > 0)
-    assert verdict.pairs == usable
+    assert verdict.count == usable
     assert (verdict.estimate is None) == (usable == 0)
 
 

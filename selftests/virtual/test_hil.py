@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
+from leadline.cli import main
 from leadline.inventory.rig import load_rig
 from leadline.power.pdu import open_pdu
 from leadline.virtual import rig as virtual
@@ -62,6 +63,7 @@ def test_first_light(make_rig: MakeRig, tmp_path: Path) -> None:
     assert ratios["1.0"] > 5
     assert ratios["1.1"] < 2
     assert "known issue" in said
+    assert main(["recompute", "--results", str(tmp_path)]) == 0
     assert not virtual.status(load_rig(rig).name)["running"]
 
 

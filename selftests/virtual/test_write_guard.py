@@ -201,6 +201,16 @@ def test_a_node_that_became_another_drives(host: Host, drive: Drive) -> None:
         host.release_device(host.hold_device(other.node))
 
 
+def test_leave_that_is_used_again_confirms_who_is_held(host: Host, drive: Drive) -> None:
+    with admit(host, drive.spec, drive, "change a setting") as held:
+        held.confirm()
+        impostor = replace(drive.identity, serial="ANOTHER")
+        with pytest.raises(RigTrouble, match="another drive has its name: serial was 'ANOTHER'"):
+            replace(held, drive=replace(drive, identity=impostor)).confirm()
+    with pytest.raises(ValueError, match="admitted anew"):
+        held.confirm()
+
+
 def test_a_mounted_drive_under_the_old_name_is_told_as_another_drive(
     host: Host, drive: Drive
 ) -> None:
@@ -237,9 +247,12 @@ def test_a_hosts_power_takes_all_its_drives(host: Host, drive: Drive) -> None:
 def test_a_drive_that_is_held_already_needs_no_second_look(host: Host, drive: Drive) -> None:
     sata = bind(host, spec_of(SATA))
     with admit(host, drive.spec, drive, "cut power") as held:
-        admit_host(host, [drive, sata], held=[held]).release()
+        admitted = admit_host(host, [drive, sata], held=[held])
         with pytest.raises(DeviceBusy):
             host.hold_device(drive.node)
+        admitted.release()  # of all of them, or its node would keep its name
+        assert not held.held
+        host.release_device(host.hold_device(drive.node))
 
 
 def test_a_hosts_power_stays_on_while_one_of_its_drives_is_in_use(host: Host, drive: Drive) -> None:

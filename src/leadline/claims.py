@@ -1,22 +1,40 @@
-"""The language of the tests: quantities, and the claims made of them.
+"""The language of the tests: quantities and curves, and the claims made of them.
 
     assert random_read.at(depth=8) >= 3 * random_read.at(depth=1)
+    assert random_read.at(depth=32).mb_per_s >= 200
+    assert random_read.at(depth=8).agrees_with(random_read.at(depth=16), within=0.05)
+    assert random_read.curve().has_no_dip()
 
 `random_read.at(depth=8)` is a `Quantity`: something that can be measured and has
-not been yet.  Comparing two of them makes a `Claim`, which is settled, once, when
+not been yet.  Saying something of it makes a `Claim`, which is settled, once, when
 its truth is asked.  A claim's truth is True or it raises; it is never False,
 because pytest's rewriting asks for it several times over, and `not`, `or` and
 `if` would each lose a False without a trace.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import NoReturn, Protocol
 
 from leadline.errors import Inconclusive, Misuse
 from leadline.load.slices import SliceSetting, offered_for
 from leadline.load.workload import Workload
-from leadline.verdict.verdict import Direction, Outcome, Verdict
+from leadline.statements import (
+    Against,
+    Agreement,
+    Bound,
+    NoCollapse,
+    NoDip,
+    Ratio,
+    Statement,
+    share,
+)
+from leadline.verdict.verdict import Outcome, Verdict
+
+REQUESTS_PER_S, MB_PER_S = "requests/s", "MB/s"
+DIP_TOLERANCE = 0.04
+"""Half of the dip that must be found, 8 %: see `verdict.curve.DIP_TOLERANCE`."""
 
 
 class ClaimFailed(AssertionError):
@@ -92,6 +110,17 @@ class Load:
             offered = offered_for(depth)
         return Quantity(self, depth or self.full_depth, offered, _named(depth, offered))
 
+    def curve(self, depths: Sequence[int] | None = None) -> "Curve":
+        """The rate over the device queue depth: at `depths`, by default at each one there is.
+
+        Raises Misuse on fewer than three depths, on one that is there twice, and on one that
+        the drive cannot hold.
+        """
+        wanted = sorted(range(1, self.full_depth + 1) if depths is None else depths)
+        if len(set(wanted)) < max(3, len(wanted)):
+            raise Misuse(f"{self.workload.name}.curve({depths}): at least three depths, each once")
+        return Curve(self, tuple(self.at(depth=depth) for depth in wanted))
+
 
 def _named(depth: int | None, offered: int) -> str:
     if depth is None:
@@ -102,8 +131,8 @@ def _named(depth: int | None, offered: int) -> str:
 
 
 def _refuse(what: str, instead: str) -> Callable[..., NoReturn]:
-    def refused(self: "Quantity", *_: object) -> NoReturn:
-        raise Misuse(f"{what} of a quantity that is not measured yet means nothing; {instead}")
+    def refused(self: object, *_: object) -> NoReturn:
+        raise Misuse(f"{what} of what is not measured yet means nothing; {instead}")
 
     return refused
 
@@ -118,6 +147,7 @@ class Quantity:
     named: str
     factor: float = 1.0
     source: str = ""
+    unit: str = REQUESTS_PER_S
 
     # numpy numbers on the left would otherwise try to spread themselves over us.
     __array_ufunc__ = None
@@ -146,56 +176,113 @@ class Quantity:
     __hash__ = None  # type: ignore[assignment]  # what cannot be compared cannot be a key
 
     @property
+    def plain(self) -> "Quantity":
+        """The same without its factor."""
+        return replace(self, factor=1.0, source="")
+
+    @property
+    def mb_per_s(self) -> "Quantity":
+        """The same as a bandwidth: rate times request size, in 10^6 bytes a second."""
+        return replace(self, unit=MB_PER_S)
+
+    @property
+    def units_per_request(self) -> float:
+        """What one request a second is in `unit`."""
+        return 1.0 if self.unit == REQUESTS_PER_S else self.load.workload.block_bytes / 1e6
+
+    def agrees_with(self, other: "Quantity", *, within: float) -> "Claim":
+        """Claim that the two differ by at most `within`: 0.05 is 5 %, of whichever is smaller.
+
+        Raises Misuse when either has a factor, and as comparing does.
+        """
+        self._comparable(other, "agrees with")
+        if self.factor != 1.0 or other.factor != 1.0:
+            raise Misuse(f"{self}.agrees_with({other}): quantities without factors agree")
+        limit = share(within, "within")
+        return _stated(Agreement(self, other, limit, getattr(within, "source", "")))
+
+    @property
     def setting(self) -> SliceSetting:
         """The settings of one slice of this quantity, its length left to the judge."""
         return SliceSetting(device_depth=self.device_depth, offered_depth=self.offered_depth)
 
-    def _claim(self, other: object, direction: Direction) -> "Claim":
+    def _claim(self, other: object, direction: Bound) -> "Claim":
+        if _is_number(other):
+            figure = float(other)  # type: ignore[arg-type]
+            if not 0.0 < figure < float("inf"):
+                raise Misuse(f"{self} {direction} {other!r}: a rate is finite and above 0")
+            source = str(getattr(other, "source", ""))
+            return _stated(Against(self, direction, figure, source))
+        return _stated(Ratio(self, direction, self._comparable(other, direction)))
+
+    def _comparable(self, other: object, word: str) -> "Quantity":
         if not isinstance(other, Quantity):
             raise Misuse(
-                f"{self} {direction} {other!r}: a quantity is compared with another quantity, "
-                f"as in {self} {direction} 3 * {self.load.workload.name}.at(depth=1)"
+                f"{self} {word} {other!r}: a quantity is compared with a number or with another "
+                f"quantity, as in {self} {word} {self.load.workload.name}.at(depth=1)"
             )
         if other.load.judge is not self.load.judge:
-            raise Misuse(f"{self} {direction} {other}: the two are loads on different drives")
-        claim = Claim(self, direction, other)
-        self.load.judge.stated(claim)
-        return claim
+            raise Misuse(f"{self} {word} {other}: the two are loads on different drives")
+        if other.load.workload != self.load.workload:
+            raise Misuse(f"{self} {word} {other}: slices of two workloads are not interleaved")
+        if other.unit != self.unit:
+            raise Misuse(f"{self} {word} {other}: one is in {self.unit}, the other in {other.unit}")
+        return other
 
     def __str__(self) -> str:
         plain = f"{self.load.workload.name}.at({self.named})"
+        if self.unit == MB_PER_S:
+            plain += ".mb_per_s"
         return plain if self.factor == 1 else f"{self.factor:g} * {plain}"
 
     __repr__ = __str__
 
 
 def _is_number(value: object) -> bool:
-    return hasattr(value, "__float__") and not isinstance(value, bool | str)
+    # An array has a __float__ too, and Real has numpy's numbers.
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The rates of one workload over its device queue depths, lowest first; not yet measured."""
+
+    load: Load
+    points: tuple[Quantity, ...]
+
+    __bool__ = _refuse("the truth", "ask for something: curve.has_no_dip()")
+
+    def has_no_dip(self, tolerance: float = DIP_TOLERANCE) -> "Claim":
+        """Claim that no depth lies below its neighbours' chord by more than `tolerance`."""
+        limit = share(tolerance, "tolerance")
+        return _stated(NoDip(self, limit, getattr(tolerance, "source", "")))
+
+    def does_not_collapse(self, within: float = 0.1) -> "Claim":
+        """Claim that the last depth keeps all but `within` of the best rate before it."""
+        limit = share(within, "within")
+        return _stated(NoCollapse(self, limit, getattr(within, "source", "")))
+
+    def __str__(self) -> str:
+        depths = ", ".join(str(point.device_depth) for point in self.points)
+        whole = range(self.points[0].device_depth, self.points[-1].device_depth + 1)
+        if len(whole) == len(self.points):
+            depths = f"{whole[0]} to {whole[-1]}"
+        return f"{self.load.workload.name}.curve(depth {depths})"
+
+    __repr__ = __str__
 
 
 class Claim:
-    """A comparison of two quantities, settled once, when its truth is asked."""
+    """Something said of a drive, settled once, when its truth is asked."""
 
-    def __init__(self, left: Quantity, direction: Direction, right: Quantity) -> None:
-        self.left = left
-        self.direction = direction
-        self.right = right
+    def __init__(self, statement: Statement) -> None:
+        self.statement = statement
         self.settled: Settled | None = None
-
-    @property
-    def threshold(self) -> float:
-        """What the ratio left over right, both unscaled, is held against."""
-        return self.right.factor / self.left.factor
-
-    @property
-    def source(self) -> str:
-        """Where the threshold comes from, when it is a limit of the firmware matrix."""
-        return self.right.source or self.left.source
 
     def __bool__(self) -> bool:
         __tracebackhide__ = True
         if self.settled is None:
-            self.settled = self.left.load.judge.settle(self)
+            self.settled = self.statement.load.judge.settle(self)
         verdict, explanation = self.settled.verdict, self.settled.explanation
         if verdict.outcome is Outcome.PASS:
             return True
@@ -204,6 +291,13 @@ class Claim:
         raise Unsettled(explanation, verdict)
 
     def __str__(self) -> str:
-        return f"{self.left} {self.direction} {self.right}"
+        return str(self.statement)
 
     __repr__ = __str__
+
+
+def _stated(statement: Statement) -> Claim:
+    """The claim, of which the judge knows from now on: one that nobody asserts is a defect."""
+    claim = Claim(statement)
+    statement.load.judge.stated(claim)
+    return claim

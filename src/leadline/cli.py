@@ -10,7 +10,17 @@ from importlib.metadata import version
 from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
 from leadline.outcomes import INTERRUPTED_CODE, error_exit_code
 
-_COMMANDS = ("hil", "identify", "kernel_log", "plan", "power", "virtual")
+_COMMANDS = (
+    "calibrate",
+    "hil",
+    "identify",
+    "judge",
+    "kernel_log",
+    "plan",
+    "power",
+    "recompute",
+    "virtual",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

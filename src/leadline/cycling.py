@@ -1,12 +1,12 @@
 """Cycle the power of a visited drive: its outlets, its neighbours, the guard, the record."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
 from leadline.drive.bind import Drive, bind
 from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
-from leadline.errors import Misuse
+from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.inventory.rig import DriveSpec, OutletSpec
 from leadline.power.cycle import Bench, PowerCycle, power_cycle
 from leadline.power.outlets import Supply
@@ -39,6 +39,7 @@ def cycle(visit: "OpenVisit", *, expected_firmware: str | None = None) -> PowerC
     sharing = [_other(visit, spec) for spec in dark.values() if spec.slot != visit.spec.slot]
     station.live.show(f"  {visit.visit.cell.id}: power cycle of its {feeds}")
     with ExitStack() as stack:
+        stack.enter_context(_broken_off(visit))
         done = power_cycle(
             Bench(station.host, rig.host, station.here_journal, station.watch),
             visit.drive,
@@ -56,6 +57,18 @@ def cycle(visit: "OpenVisit", *, expected_firmware: str | None = None) -> PowerC
     return done
 
 
+@contextmanager
+def _broken_off(visit: "OpenVisit") -> Iterator[None]:
+    """What the kernel says of a cut is our doing, too, when the cycle ends in trouble."""
+    begin = visit.station.watch.mark()
+    try:
+        yield
+    except (DriveFault, RigTrouble):
+        with suppress(RigTrouble):  # a host without power has no log to show
+            visit.excuse(begin, visit.station.watch.mark(), POWER_LOSS)
+        raise
+
+
 def _supplies(visit: "OpenVisit", outlets: Sequence[OutletSpec], stack: ExitStack) -> list[Supply]:
     specs = {outlet.pdu: visit.station.rig.pdu_of(outlet) for outlet in outlets}
     pdus = {name: stack.enter_context(open_pdu(spec)) for name, spec in specs.items()}
@@ -66,13 +79,13 @@ def _leave(
     visit: "OpenVisit", feeds: str, sharing: Sequence[Drive], stack: ExitStack
 ) -> Admission | HostAdmission:
     """The write guard's admission to cut the power of everything that goes dark."""
-    host = visit.station.host
+    host, own = visit.station.host, visit.admitted("cut power")
     if feeds == "host":
-        return stack.enter_context(admit_host(host, [visit.drive, *sharing]))
+        return stack.enter_context(admit_host(host, [visit.drive, *sharing], held=[own]))
     for other in sharing:
         # Looked over only: held, its node could not come anew.
         admit(host, other.spec, other, "cut power").release()
-    return stack.enter_context(admit(host, visit.spec, visit.drive, "cut power"))
+    return stack.enter_context(own)
 
 
 def _other(visit: "OpenVisit", spec: DriveSpec) -> Drive:

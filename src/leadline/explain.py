@@ -1,31 +1,35 @@
 """A verdict in words that a sceptical performance engineer can act on."""
 
+from leadline.statements import Against, Agreement, NoCollapse, NoDip, Ratio, Statement
 from leadline.verdict.verdict import Outcome, RateEstimate, Verdict
 
 _REASONS = {
-    "marginal": "the ratio is so near the threshold that more drive time would not tell",
+    "marginal": "it is so near the threshold that more drive time would not tell",
     "budget": "the drive time allowed for one claim is spent; raise it with --drive-time",
     "void": "the evidence does not count",
 }
+_ESTIMATES: dict[type, str] = {
+    Ratio: "ratio",
+    Against: "rate",
+    Agreement: "ratio",
+    NoDip: "rate over its neighbours' chord",
+    NoCollapse: "last over best",
+}
 
 
-def explain(
-    verdict: Verdict, *, cell: str, statement: str, left: str, right: str, source: str, repeat: str
-) -> str:
+def explain(verdict: Verdict, statement: Statement, *, cell: str, repeat: str) -> str:
     """The whole story of one verdict: what was claimed, what was found, what to do.
 
-    `statement` is the claim as the test says it, `left` and `right` its two quantities
-    without factors, `source` where the threshold comes from ("" if the test gives it),
-    `repeat` the command that measures the same again.
+    `repeat` is the command that measures the same again.
     """
     lines = [_headline(verdict, cell, statement)]
-    for name, rate in ((left, verdict.numerator), (right, verdict.denominator)):
-        if rate is not None:
-            lines.append(f"  {name}: {_rate(rate)}")
+    for name, rate in zip(_names(verdict, statement), verdict.rates, strict=False):
+        lines.append(f"  {name}: {_rate(rate)}")
     if verdict.estimate is not None:
-        lines.append(f"  ratio: {ratio_text(verdict)}, over {verdict.pairs} pairs of slices")
-    cited = f" ({source})" if source else ""
-    lines.append(f"  threshold: {verdict.direction} {verdict.threshold:g}{cited}")
+        found = f"{ratio_text(verdict)}{_unit(statement)}, over {_counted(verdict)}"
+        lines.append(f"  {_ESTIMATES[type(statement)]}: {found}")
+    cited = f" ({statement.source})" if statement.source else ""
+    lines.append(f"  threshold: {_threshold(verdict, statement)}{cited}")
     lines.append(f"  cost: {verdict.drive_seconds:.1f} drive-seconds")
     lines += [f"  void: {void}" for void in verdict.voids]
     lines += [f"  note: {note}" for note in verdict.notes]
@@ -33,11 +37,38 @@ def explain(
     return "\n".join(lines)
 
 
-def _headline(verdict: Verdict, cell: str, statement: str) -> str:
+def _headline(verdict: Verdict, cell: str, statement: Statement) -> str:
     if verdict.outcome is Outcome.INCONCLUSIVE:
         return f"INCONCLUSIVE ({verdict.reason}): {statement} on {cell}: {_REASONS[verdict.reason]}"
     does = "holds" if verdict.outcome is Outcome.PASS else "does not hold"
     return f"{verdict.outcome}: {statement} {does} on {cell}"
+
+
+def _names(verdict: Verdict, statement: Statement) -> list[str]:
+    """What the verdict's rates are rates of."""
+    match statement:
+        case NoDip():
+            return ["at the depth", "below it", "above it"]
+        case NoCollapse():
+            return ["last", "best"]
+        case _:
+            return [str(quantity) for quantity in statement.quantities]
+
+
+def _counted(verdict: Verdict) -> str:
+    slices = "slices" if verdict.unit == "slice" else f"{verdict.unit}s of slices"
+    return f"{verdict.count} {slices}"
+
+
+def _threshold(verdict: Verdict, statement: Statement) -> str:
+    if verdict.direction == "within":
+        return f"within {100 * verdict.threshold:.3g} % of each other"
+    return f"{verdict.direction} {verdict.threshold:.4g}{_unit(statement)}"
+
+
+def _unit(statement: Statement) -> str:
+    """Of the estimate and its threshold; a ratio has none."""
+    return f" {statement.quantity.unit}" if isinstance(statement, Against) else ""
 
 
 def _rate(rate: RateEstimate) -> str:

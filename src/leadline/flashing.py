@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from leadline.cycling import cycle
 from leadline.drive.bind import bind
-from leadline.drive.guard import admit
 from leadline.errors import Misuse
 from leadline.results.schema import Phase
 
@@ -40,11 +39,11 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
     argv = spec.flash.argv(
         rig=station.rig.name, slot=spec.slot, device=visit.drive.node, image=str(image)
     )
-    with admit(station.host, spec, visit.drive, "change a setting"):
-        if spec.flash.runs_on == "rig":
-            done = station.host.run(argv, deadline=FLASH_S)
-        else:
-            done = station.here.run([_beside_us(argv[0]), *argv[1:]], deadline=FLASH_S)
+    visit.admitted("change a setting")
+    if spec.flash.runs_on == "rig":
+        done = station.host.run(argv, deadline=FLASH_S)
+    else:
+        done = station.here.run([_beside_us(argv[0]), *argv[1:]], deadline=FLASH_S)
     station.record.add(Phase(cell=cell.id, name="flash", seconds=done.seconds))
     if spec.flash.activates == "power-cycle":
         return cycle(visit, expected_firmware=cell.firmware)

@@ -1,49 +1,43 @@
-"""The loop that settles a claim: measure a few pairs of slices, look, go on or stop.
+"""The loop that settles a claim: measure a few blocks of slices, look, go on or stop.
 
 It knows neither pytest nor the rig: it is handed a function that measures and one
 that keeps what was measured.
 """
 
-from collections import Counter
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 
 from leadline.claims import Claim, Settled
+from leadline.evidence import Block, Evidence
 from leadline.explain import explain
-from leadline.load.slices import ROUNDS, TOO_SHORT, VOID_MEANINGS, Slice, SliceSetting
+from leadline.judge_curve import settle_collapse, settle_dip
+from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
-from leadline.verdict.ratio import SIGMA_D, judge_ratio
+from leadline.plans import Noise, Plan, Progress, plan_of
+from leadline.statements import NoCollapse, NoDip
 from leadline.verdict.verdict import Verdict
 
-PAIRS_AT_ONCE = 4
-"""Pairs in one batch: one process of the load generator, so a killed run loses no more."""
-LONGEST_SLICE_S = 10.0
-UNCLEAN_SHARE = 0.25
-"""Unclean pairs are measured again; when more than this share of them is, nothing counts."""
+FEWEST_BLOCKS = 4
+"""Blocks in a batch: the first look needs so many."""
+LONGEST_BATCH_S = 16.0
+"""A batch is one process of the load generator, so a killed run loses no more than this."""
 
 Measure = Callable[[Workload, Sequence[SliceSetting]], Sequence[Slice]]
 
 
-@dataclass
-class Evidence:
-    """What was measured for one claim so far; pairs are (left, right) however they were run."""
+@dataclass(frozen=True)
+class Settling:
+    """One time that a claim is settled: the name that its slices and its verdict are kept
+    under, and the seed of the random order in which the depths of a curve are screened."""
 
-    seconds: float
-    pairs: list[tuple[Slice, Slice]] = field(default_factory=list)
-    unclean: Counter[str] = field(default_factory=Counter)
-    dropped: int = 0
-    spent_s: float = 0.0
+    name: str
+    seed: int
 
-    def voids(self) -> tuple[str, ...]:
-        """Why the evidence does not count, most frequent first; empty when it does."""
-        measured = len(self.pairs) + self.dropped
-        if self.dropped < 2 or self.dropped <= UNCLEAN_SHARE * measured:
-            return ()
-        return tuple(
-            f"{name}: {VOID_MEANINGS.get(name, name)} ({times} slices)"
-            for name, times in self.unclean.most_common()
-        )
+
+def new_settling() -> Settling:
+    """One with a name of its own among all that were ever kept, and a seed drawn by chance."""
+    return Settling(secrets.token_hex(8), secrets.randbits(31))
 
 
 @dataclass
@@ -51,8 +45,12 @@ class SliceJudge:
     """Settles the claims of one test on one drive.
 
     `measure` runs slices on the drive, in order; `keep_slice` and `keep_verdict` are told of
-    everything at once; `slice_s` is the length of a slice to begin with, in seconds; `repeat`
-    the command that runs the same test again.
+    everything at once, of slices in the order in which they ran; `slice_s` is the length of
+    a slice to begin with, in seconds; `repeat` the command that runs the same test again;
+    `noise` the rig's own; `remarks` is where whoever measures says what it saw, by a name,
+    for the notes of the claim under way.  `now` is the settling under way, or the last one;
+    `begin` gives the next.  A verdict depends on these, its statement and its slices alone,
+    so that it can be computed again (`leadline.recompute`).
     """
 
     cell: str
@@ -62,7 +60,10 @@ class SliceJudge:
     slice_s: float
     budget_s: float
     repeat: str
-    sigma_d: float = SIGMA_D
+    noise: Noise = field(default_factory=Noise)
+    begin: Callable[[], Settling] = new_settling
+    now: Settling = field(init=False)
+    remarks: dict[str, str] = field(default_factory=dict)
     _stated: list[Claim] = field(default_factory=list)
 
     def stated(self, claim: Claim) -> None:
@@ -74,86 +75,69 @@ class SliceJudge:
         return [claim for claim in self._stated if claim.settled is None]
 
     def settle(self, claim: Claim) -> Settled:
-        """Measure pairs of slices until `claim` is settled, void or over its budget."""
-        evidence = Evidence(self.slice_s)
-        verdict = None
-        while verdict is None:
-            self._measure_batch(claim, evidence)
-            verdict = self._look(claim, evidence)
-        explanation = explain(
-            verdict,
-            cell=self.cell,
-            statement=str(claim),
-            left=str(replace(claim.left, factor=1.0)),
-            right=str(replace(claim.right, factor=1.0)),
-            source=claim.source,
-            repeat=self.repeat,
-        )
+        """Measure until `claim` is settled, void or over its budget."""
+        self.now = self.begin()
+        self.remarks.clear()
+        match claim.statement:
+            case NoDip() as dip:
+                verdict = settle_dip(self, dip)
+            case NoCollapse() as collapse:
+                verdict = settle_collapse(self, collapse)
+            case contrast:
+                evidence = Evidence(self.slice_s)
+                verdict = self.carry_out(plan_of(contrast, self.noise), evidence, self.budget_s)
+        if self.noise.note:
+            verdict = replace(verdict, notes=(*verdict.notes, self.noise.note))
+        verdict = replace(verdict, notes=(*verdict.notes, *self.remarks.values()))
+        explanation = explain(verdict, claim.statement, cell=self.cell, repeat=self.repeat)
         self.keep_verdict(claim, verdict, explanation)
         return Settled(verdict, explanation)
 
-    def _measure_batch(self, claim: Claim, evidence: Evidence) -> None:
-        left = replace(claim.left.setting, seconds=evidence.seconds)
-        right = replace(claim.right.setting, seconds=evidence.seconds)
-        # Order alternates, so that what drifts slowly favours neither side.
-        swapped = [n % 2 == 1 for n in range(PAIRS_AT_ONCE)]
-        settings = [s for swap in swapped for s in ((right, left) if swap else (left, right))]
-        slices = self.measure(claim.left.load.workload, settings)
-        evidence.spent_s += sum(s.setting.seconds for s in slices)
-        pairs = []
-        for swap, first, second in zip(swapped, slices[::2], slices[1::2], strict=True):
-            pair = (second, first) if swap else (first, second)
-            pairs.append(pair)
-            for side, measured in zip(("left", "right"), pair, strict=True):
-                self.keep_slice(side, measured)
-        self._take(evidence, pairs)
+    def carry_out(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict:
+        """Measure block after block, as many at once as are probably needed, and look."""
+        count, number = FEWEST_BLOCKS, 0
+        while True:
+            evidence.take(self._batch(plan, evidence.seconds, range(number, number + count)))
+            number += count
+            verdict = self._look(plan, evidence, budget_s)
+            if verdict is not None:
+                held = (evidence.held(),) if evidence.held() else ()
+                return replace(verdict, notes=(*verdict.notes, *held))
+            count = self._next_batch(plan, evidence, budget_s)
 
-    def _take(self, evidence: Evidence, pairs: Sequence[tuple[Slice, Slice]]) -> None:
-        """Sort new pairs into evidence and waste; lengthen the slices if they were too short."""
-        needed = max(_needed_of(side) for side in zip(*pairs, strict=True))
-        if evidence.seconds < needed <= LONGEST_SLICE_S:
-            # A longer slice has another noise: what was measured before cannot be mixed in.
-            evidence.seconds = needed
-            evidence.pairs.clear()
-            return
-        for pair in pairs:
-            if all(measured.clean for measured in pair):
-                evidence.pairs.append(pair)
-            else:
-                evidence.dropped += 1
-                evidence.unclean.update(name for measured in pair for name in measured.voids)
-
-    def _look(self, claim: Claim, evidence: Evidence) -> Verdict | None:
-        voids = evidence.voids()
-        over = evidence.spent_s >= self.budget_s
-        if not voids and len(evidence.pairs) < PAIRS_AT_ONCE:
-            if not over:
-                return None
-            voids = ("too-few-pairs: the budget was spent before four clean pairs were measured",)
-        return judge_ratio(
-            [left.rate for left, _ in evidence.pairs],
-            [right.rate for _, right in evidence.pairs],
-            claim.threshold,
-            claim.direction,
-            pair_seconds=2 * evidence.seconds,
-            spent_s=evidence.spent_s,
-            budget_s=self.budget_s,
-            sigma_d=self.sigma_d,
-            voids=voids,
+    def _batch(self, plan: Plan, seconds: float, numbers: Sequence[int]) -> list[Block]:
+        orders = [plan.order(number) for number in numbers]
+        sides = [replace(side, seconds=seconds) for side in plan.sides]
+        slices = iter(
+            self.run(plan.workload, [sides[place] for order in orders for place in order])
         )
+        blocks = []
+        for order in orders:
+            ran = {place: next(slices) for place in order}
+            for place, measured in ran.items():
+                self.keep_slice(plan.names[place], measured)
+            blocks.append(tuple(ran[place] for place in range(len(sides))))
+        return blocks
 
+    def run(self, workload: Workload, settings: Sequence[SliceSetting]) -> Sequence[Slice]:
+        """Slices on the drive, in order."""
+        return self.measure(workload, settings)
 
-def _needed_of(side: Sequence[Slice]) -> float:
-    """How long slices like these must be to count; 0 where most of them were long enough.
+    def _look(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict | None:
+        voids = evidence.voids()
+        if not voids and len(evidence.blocks) < FEWEST_BLOCKS:
+            if evidence.spent_s < budget_s:
+                return None
+            voids = ("too-few: the budget was spent before four clean blocks were measured",)
+        block_s = len(plan.sides) * evidence.seconds
+        progress = Progress(block_s, evidence.spent_s, budget_s, voids)
+        return plan.look(evidence.rates(), progress)
 
-    A single one that was too short has met a stall: that is no reason to begin again.
-    """
-    short = [each for each in side if TOO_SHORT in each.voids and each.rate > 0]
-    if 2 * len(short) <= len(side):
-        return 0.0
-    return needed_seconds(side[0].setting.offered_depth, median(each.rate for each in short))
-
-
-def needed_seconds(offered_depth: int, rate: float) -> float:
-    """How long a slice must be for its queue to turn over often enough, with some to spare."""
-    return 1.2 * ROUNDS * offered_depth / rate
+    def _next_batch(self, plan: Plan, evidence: Evidence, budget_s: float) -> int:
+        """How many blocks to measure before the next look; within the budget, more or less."""
+        block_s = len(plan.sides) * evidence.seconds
+        most = min(LONGEST_BATCH_S, budget_s - evidence.spent_s) // block_s
+        if len(evidence.blocks) < FEWEST_BLOCKS or most <= FEWEST_BLOCKS:
+            return FEWEST_BLOCKS
+        needed = plan.needed(evidence.rates(), block_s) - len(evidence.blocks)
+        return max(FEWEST_BLOCKS, min(needed, int(most)))

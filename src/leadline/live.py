@@ -39,8 +39,9 @@ class Live:
     def slice(self, cell: str, claim: str, side: str, measured: Slice) -> None:
         """Show a slice that has just been measured."""
         voids = f"  void: {', '.join(measured.voids)}" if measured.voids else ""
+        held = "" if measured.drive_depth is None else f" (held {measured.drive_depth:.1f})"
         self.show(
-            f"  {cell}  {claim}  {side}: depth {measured.setting.device_depth}, "
+            f"  {cell}  {claim}  {side}: depth {measured.setting.device_depth}{held}, "
             f"{measured.rate:.0f} requests/s, {measured.mean_latency_s * 1e3:.2f} ms{voids}"
         )
 

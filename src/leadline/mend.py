@@ -24,6 +24,21 @@ def mend_outlets(here: Host, rigs: Sequence[Rig]) -> list[str]:
     return restore_outlets(here, ports={pdu.port for rig in rigs for pdu in rig.pdus})
 
 
+def mend_power(rigs: Sequence[Rig]) -> list[str]:
+    """Do so before these rigs are asked for anything: a host without power answers nobody.
+
+    One sentence for each outlet; one that cannot be switched on is the business of its rig's
+    tests.
+    """
+    if not any(rig.pdus for rig in rigs):
+        return []
+    try:
+        with open_host(HostSpec(reach="local")) as here:
+            return mend_outlets(here, rigs)
+    except RigTrouble as trouble:
+        return [f"an outlet could not be switched on again: {trouble}"]
+
+
 def mend_host(host: Host) -> list[str]:
     """Give back the settings that dead runs changed on a rig."""
     return replay(host)

@@ -4,6 +4,8 @@ What a test may ask for stands in `leadline.fixtures`, one small module a subjec
 what happens on the rig stands in `leadline.station`.
 """
 
+import argparse
+import os
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -14,6 +16,8 @@ import pytest
 from leadline.errors import Misuse, RigTrouble
 from leadline.process import end_with_parent
 from leadline.running import (
+    GATE_OPEN,
+    GATE_OPTION,
     RUN,
     Run,
     claim_of,
@@ -39,6 +43,8 @@ MARKERS = (
     "claim(name): the claim that this test settles; the firmware matrix gives its limit and its "
     "known issues by that name, and a drive whose class has no limit for it is left out",
     "protocol(*names): collect this test only for drives of these protocols (sata, sas, scsi)",
+    "writes: this test writes to the drive, and is collected only where both keys allow it; the "
+    "fixtures that write mean it, too",
     "no_limit: this claim needs no limit from the firmware matrix",
 )
 
@@ -89,6 +95,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="where the results database is kept (leadline-results)",
     )
     group.addoption("--run-id", help="the id of this run in the results (made up when not given)")
+    group.addoption(GATE_OPTION, dest="gate", type=int, help=argparse.SUPPRESS)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -141,6 +148,12 @@ def _cuts_power(item: pytest.Item) -> bool:
     return "power_cycle" in getattr(item, "fixturenames", ())
 
 
+def _writes(item: pytest.Item) -> bool:
+    return "random_write" in getattr(item, "fixturenames", ()) or bool(
+        item.get_closest_marker("writes")
+    )
+
+
 def _visit_id(item: pytest.Item) -> str:
     visit = visit_of(item)
     return visit.id if visit is not None else ""
@@ -152,6 +165,8 @@ def _applies(item: pytest.Item, run: Run) -> bool:
         return True
     protocols = item.get_closest_marker("protocol")
     if protocols and run.drive_spec(visit).protocol not in protocols.args:
+        return False
+    if _writes(item) and not (run.allow_writes and run.drive_spec(visit).writes == "allowed"):
         return False
     needs_limit = item.get_closest_marker("claim") and not item.get_closest_marker("no_limit")
     return not needs_limit or claim_of(item) in run.limits(visit)
@@ -169,10 +184,20 @@ def _excuse_known_issues(item: pytest.Item, run: Run) -> None:
             item.add_marker(pytest.mark.xfail(raises=ClaimFailed, reason=reason, strict=False))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Wait for the word of `leadline hil`, whose virtual rigs boot while tests are collected."""
+    gate = session.config.option.gate
+    if gate is None or hasattr(session.config, "workerinput"):
+        return
+    if os.read(gate, len(GATE_OPEN)) != GATE_OPEN:
+        pytest.exit("leadline hil has ended before the rig was up", returncode=3)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Judge the kernel's events here: in teardown a drive's fault would look like the rig's."""
-    if visit_of(item) is None:
+    if RUN not in item.config.stash or visit_of(item) is None:
         return (yield)
     from leadline.station import watched
 

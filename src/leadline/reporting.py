@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from leadline.outcomes import Ended, ended_by
+from leadline.outcomes import Ended, ended_by, exit_code
 from leadline.report.summary import SummaryRow, summary_table
 from leadline.results.record import Record
 from leadline.results.schema import OutcomeRow
@@ -115,7 +115,7 @@ class Reporter:
         facts = facts_of(report)
         if "outcome" not in facts or (report.when == "teardown" and not report.failed):
             return
-        self._rows[report.nodeid] = SummaryRow.from_facts(report.nodeid, facts)
+        self._show(SummaryRow.from_facts(report.nodeid, facts))
         self._record.add(
             OutcomeRow(
                 cell=facts["cell"],
@@ -126,6 +126,13 @@ class Reporter:
                 seconds=report.duration,
             )
         )
+
+    def _show(self, row: SummaryRow) -> None:
+        """Have the row in the table, unless the test ended worse before, as the exit code says."""
+        before = self._rows.get(row.node)
+        had = [] if before is None else [before.outcome]
+        if before is None or exit_code([*had, row.outcome]) != exit_code(had):
+            self._rows[row.node] = row
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for row in self._rows.values():

@@ -48,6 +48,8 @@ class Run:
 
 
 RUN = pytest.StashKey[Run]()
+GATE_OPTION, GATE_OPEN = "--gate", b"open"
+"""How `leadline hil` tells pytest that its rigs are up: by a word through this descriptor."""
 VERDICTS = pytest.StashKey[list[dict[str, Any]]]()
 
 

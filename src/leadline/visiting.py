@@ -3,30 +3,42 @@
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import pytest
 
+from leadline.calibration import store
+from leadline.calibration.known import noise_of
 from leadline.claims import Claim, Load, NeverAsserted
 from leadline.cycling import cycle
 from leadline.drive import queue_depth, settings, smart
 from leadline.drive.bind import Drive, bind
-from leadline.drive.guard import admit
+from leadline.drive.finding import Finding, failed
+from leadline.drive.guard import Admission, Purpose, admit
 from leadline.drive.kernel_events import KernelEvent, concerns
 from leadline.drive.ladder import Ladder, climb
 from leadline.errors import DriveFault
+from leadline.evidence import needed_seconds
 from leadline.flashing import flash
 from leadline.host.lease import Lease, holder_text, take
+from leadline.host.programs import require
 from leadline.inventory.plan import Visit
-from leadline.judge import SliceJudge, needed_seconds
-from leadline.load.fio import run_slices
+from leadline.judge import SliceJudge
+from leadline.keeping import Keeping
+from leadline.load.fio import FIO_MINIMUM, run_slices
+from leadline.load.precondition import Preconditioned, precondition, price
 from leadline.load.slices import Slice, SliceSetting, offered_for
+from leadline.load.target import span_of
 from leadline.load.workload import Workload
+from leadline.plans import Noise
 from leadline.power.cycle import PowerCycle
-from leadline.results.rows import cell_row, event_row, slice_row, verdict_facts, verdict_row
+from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
 from leadline.running import VERDICTS, claim_of
 from leadline.verdict.verdict import Verdict
+from leadline.vetting import Vetting, vet
 
 if TYPE_CHECKING:
     from leadline.station import Station
@@ -51,11 +63,13 @@ class OpenVisit:
         self.model = station.run.matrix.model(visit.cell.model)
         self._names: list[Drive] = []
         self._ladder: Ladder | None = None
-        self._pinned = False
+        self._vetting: Vetting | None = None
+        self._preconditioned: dict[Workload, Preconditioned] = {}
         self._cycle: PowerCycle | None = None
         self._judges: list[SliceJudge] = []
         self._excused: list[tuple[int, int, frozenset[str]]] = []
         self._lease: Lease | None = None
+        self._admission: Admission | None = None
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -64,6 +78,7 @@ class OpenVisit:
             host, run = station.host, station.run
             resource = self.spec.wwn or f"serial:{self.spec.serial}"
             opening.enter_context(take(host, resource, holder_text(run.id)))
+            opening.callback(self._release)
             self.rebound(
                 bind(
                     host,
@@ -86,10 +101,32 @@ class OpenVisit:
 
     def rebound(self, drive: Drive) -> None:
         """The drive has a new node: what was known of the old one is void."""
+        self._release()
         self.drive = drive
         self._names.append(drive)
         self._ladder = None
-        self._pinned = False
+        self._vetting = None
+
+    def admitted(self, purpose: Purpose) -> Admission:
+        """The write guard's leave, for as long as the drive keeps its node.
+
+        The drive is looked over once and held exclusively from then on, so that nothing can
+        come to live on it; each time after that it only confirms who it is.  Leave to write
+        needs both keys, and is leave for anything else.
+        """
+        if purpose == "write" and self._admission and self._admission.purpose != purpose:
+            self._release()
+        if self._admission is None or not self._admission.held:
+            allow_writes = self.station.run.allow_writes
+            self._admission = admit(self.station.host, self.spec, self.drive, purpose, allow_writes)
+        else:
+            self._admission.confirm()
+        return self._admission
+
+    def _release(self) -> None:
+        if self._admission is not None:
+            self._admission.release()
+            self._admission = None
 
     # What the drive and the kernel say.
 
@@ -107,6 +144,9 @@ class OpenVisit:
             name = f"NCQ ladder of {self.visit.cell.id}"
             row = Environment(rig=self.visit.cell.rig, name=name, value=str(self._ladder))
             self.station.record.add(row)
+            if seen := self._ladder.overlap:
+                load = Phase(cell=self.visit.cell.id, name="drive", seconds=seen.busy_s)
+                self.station.record.add(load)
         return self._ladder
 
     def kernel_capacity_bytes(self) -> int:
@@ -123,63 +163,121 @@ class OpenVisit:
         """A workload for one test, with the judge that settles the test's claims."""
         name = claim_of(item)
         live, cell = self.station.live, self.visit.cell.id
+        keeping = Keeping(self.station.record, cell, name)
 
         def keep_slice(side: str, measured: Slice) -> None:
             live.slice(cell, name, side, measured)
-            self.station.record.add(slice_row(cell, name, side, measured))
+            keeping.slice(judge, side, measured)
 
         def keep_verdict(claim: Claim, verdict: Verdict, explanation: str) -> None:
             live.clear()
-            row = verdict_row(cell, name, claim, verdict, explanation)
-            self.station.record.add(
-                row, Phase(cell=cell, name="drive", seconds=verdict.drive_seconds)
-            )
+            keeping.verdict(judge, claim, verdict, explanation)
             item.stash.setdefault(VERDICTS, []).append(verdict_facts(verdict, explanation))
 
+        remarks: dict[str, str] = {}
         judge = SliceJudge(
             cell=cell,
-            measure=self._measure,
+            measure=partial(self.measure, name=name, remarks=remarks),
+            remarks=remarks,
             keep_slice=keep_slice,
             keep_verdict=keep_verdict,
-            slice_s=self._first_slice_s(),
+            slice_s=self.first_slice_s(),
             budget_s=self.station.run.drive_time_s,
             repeat=f'leadline hil --rig {self.station.rig.path} "{item.nodeid}"',
+            noise=self.noise(),
         )
         self._judges.append(judge)
         full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
         return Load(workload, judge, full_depth=full)
 
-    def _first_slice_s(self) -> float:
+    def conditions(self) -> store.Conditions:
+        """What a calibration of this rig with this drive holds for, as it is now."""
+        station = self.station
+        fio = require(station.host, "fio", FIO_MINIMUM)
+        return store.Conditions(self.drive.identity.firmware, station.kernel, fio)
+
+    def noise(self) -> Noise:
+        """The noise of this rig with this drive, by its calibration if there is one."""
+        found = store.load(self.visit.cell.rig, self.drive.identity.serial)
+        return noise_of(found, self.conditions(), datetime.now(UTC)) if found else Noise()
+
+    def first_slice_s(self) -> float:
         """Long enough for a claim about depth 8, by the rate at which the ladder's probe went."""
         seen = self.ladder.overlap
         needed = needed_seconds(offered_for(8), seen.rate) if seen and seen.rate else 0.0
         return max(SLICE_S[self.model.class_], needed)
 
-    def _measure(self, workload: Workload, wanted: Sequence[SliceSetting]) -> Sequence[Slice]:
-        host, journal, ladder = self.station.host, self.station.journal, self.ladder
+    def measure(
+        self,
+        workload: Workload,
+        wanted: Sequence[SliceSetting],
+        *,
+        name: str,
+        remarks: dict[str, str],
+    ) -> Sequence[Slice]:
+        """One batch for the claim `name`, its settings pinned and its queue depth put back.
+
+        What its checks found is kept, and said in `remarks` if it voids.
+        """
+        host = self.station.host
+        vetting = self._pinned(workload)
         depth_path = queue_depth.path(self.drive)
-        if not self._pinned:
-            with admit(host, self.spec, self.drive, "change a setting"):
-                # Refuses, as the drive's fault, where error handling switched its queue off.
-                queue_depth.set_depth(host, journal, self.drive, self.kernel_queue_depth, ladder)
-                settings.pin(host, journal, self.drive)
-                journal.borrow(depth_path)
-            self._pinned = True
         self.station.live.show(
             f"  {self.visit.cell.id}: {workload.name}, {len(wanted)} slices of "
             f"{wanted[0].seconds:.2g} s under way"
         )
+
+        def run() -> Sequence[Slice]:
+            seeds = [secrets.randbits(31) for _ in wanted]
+            node = self.drive.node
+            return run_slices(host, node, workload, wanted, depth_path=depth_path, seeds=seeds)
+
         try:
-            return run_slices(
-                host,
-                self.drive.node,
-                workload,
-                wanted,
-                depth_path=depth_path,
-                seeds=[secrets.randbits(31) for _ in wanted],
-            )
+            done = self._preconditioned.get(workload)
+            slices, findings = vetting.measure(workload, run, done)
         finally:
             host.write_value(depth_path, str(self.kernel_queue_depth))
+        self._keep_findings(name, slices[0].began if slices else 0.0, findings)
+        for finding in failed(findings):
+            remarks.setdefault(finding.name, str(finding))
+        return slices
+
+    def _keep_findings(self, name: str, taken: float, findings: Sequence[Finding]) -> None:
+        cell = self.visit.cell.id
+        self.station.record.add(*(finding_row(cell, name, taken, each) for each in findings))
+
+    def _pinned(self, workload: Workload) -> Vetting:
+        """Settings pinned, once for each binding; a drive that is written to made steady first."""
+        host, journal, ladder = self.station.host, self.station.journal, self.ladder
+        if self._vetting is None or workload.writes:
+            self.admitted("write" if workload.writes else "change a setting")
+        if self._vetting is None:
+            # Refuses, as the drive's fault, where error handling switched its queue off.
+            queue_depth.set_depth(host, journal, self.drive, self.kernel_queue_depth, ladder)
+            settings.pin(host, journal, self.drive)
+            journal.borrow(queue_depth.path(self.drive))
+            capacity = self.kernel_capacity_bytes()
+            self._vetting = vet(host, self.drive, self.model, capacity)
+        if workload.writes and workload not in self._preconditioned:
+            self._precondition(workload, self._vetting.capacity_bytes)
+            self._vetting.rewritten()
+        return self._vetting
+
+    def _precondition(self, workload: Workload, capacity_bytes: int) -> None:
+        """Fill the span and write until it is steady: once for each workload of a visit."""
+        span, cell = span_of(workload, capacity_bytes), self.visit.cell.id
+        self.station.live.say(f"{cell}: preconditioning for {workload.name}: {price(span[1])}")
+        done = precondition(
+            self.station.host, self.drive.node, workload, span, depth=self.kernel_queue_depth
+        )
+        self._preconditioned[workload] = done
+        took = Phase(cell=cell, name="drive", seconds=done.drive_s)
+        row = Environment(
+            rig=self.visit.cell.rig,
+            name=f"preconditioning of {cell} for {workload.name}",
+            value=str(done.finding),
+        )
+        self.station.record.add(took, row)
 
     # Power.
 
@@ -211,7 +309,8 @@ class OpenVisit:
         judges = len(self._judges)
         try:
             yield
-        except Exception as error:
+        # A skip and a fail are no Exceptions, and the drive has done what it has done.
+        except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:
             faults = self._faults(begin, item)
             if faults:
                 raise DriveFault(_told(faults, self.drive)) from error

@@ -7,6 +7,7 @@ had borrowed is given back from the journal before this process ends.
 
 import argparse
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -21,12 +22,12 @@ import leadline
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
 from leadline.inventory.rig import Rig, load_rig
-from leadline.mend import mend
-from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, USAGE_CODE, Ended, exit_code
+from leadline.mend import mend, mend_power
+from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, USAGE_CODE, Ended, ended_by, exit_code
 from leadline.preflight import refuse_absent
 from leadline.results.record import Record
 from leadline.results.schema import Phase
-from leadline.running import new_run_id
+from leadline.running import GATE_OPEN, GATE_OPTION, new_run_id
 
 SUITE = Path(leadline.__file__).parent / "suite"
 VIRTUAL_RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
@@ -73,34 +74,49 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Run the suite; the exit code of the contract.  Raises Misuse and RigTrouble."""
     started = time.monotonic()
+    command = f"leadline hil {' '.join(arguments.rest)}".strip()
+    final, record = conduct(arguments, command)
+    if arguments.json:
+        print(json.dumps(_summary(record, final, time.monotonic() - started)))
+    record.close()
+    return final
+
+
+def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
+    """Run pytest on the rigs and mend after it; the exit code and the record, still open.
+
+    `arguments` are those of `leadline hil`; `command` is what the record has for them.
+    """
     paths = arguments.rig or [VIRTUAL_RIG]
     rigs = [load_rig(path) for path in paths]
     matrix = load_matrix(arguments.matrix)
     plan(rigs, matrix)
     run_id = new_run_id()
     record = Record(arguments.results.absolute(), run_id)
-    record.start(f"leadline hil {' '.join(arguments.rest)}".strip(), version("leadline"))
+    record.start(command, version("leadline"))
     signals = Signals()
     try:
         with signals, ExitStack() as stack:
+            benches = [rig for rig in rigs if rig.virtual is None]
+            for sentence in mend_power(benches):
+                _tell(sentence)
+            refuse_absent(benches, len(rigs))
+            words = _pytest_arguments(arguments, paths, matrix.path, run_id)
+            child = Child(words, stdout=sys.stderr if arguments.json else None)
+            stack.callback(child.end)
             for rig in rigs:
                 if rig.virtual is not None:
                     _start_virtual(rig, stack, record)
-            refuse_absent([rig for rig in rigs if rig.virtual is None], len(rigs))
-            child = _pytest_arguments(arguments, paths, matrix.path, run_id)
-            code = _run_child(child, signals, stdout=sys.stderr if arguments.json else None)
+            code = child.run(signals)
             if code != 0:
                 for sentence in mend(rigs, run_id):
                     _tell(sentence)
-    except BaseException:
-        record.end(INTERRUPTED_CODE if signals.count else DEFECT_CODE)
+    except BaseException as error:
+        record.end(INTERRUPTED_CODE if signals.count else exit_code([ended_by(error)]))
         raise
     final = _translate(code, record, interrupted=signals.count > 0)
     record.end(final)
-    if arguments.json:
-        print(json.dumps(_summary(record, final, time.monotonic() - started)))
-    record.close()
-    return final
+    return final, record
 
 
 def _start_virtual(rig: Rig, stack: ExitStack, record: Record) -> None:
@@ -120,9 +136,10 @@ def _pytest_arguments(
     # Our table says what pytest's short summary would; a later -r in the rest brings it back.
     words = [sys.executable, "-m", "pytest", "-p", "leadline.plugin", "--import-mode=importlib"]
     words.append("-rN")
-    for path in rigs:
-        words += ["--rig", str(path)]
-    words += ["--matrix", str(matrix), "--results", str(arguments.results), "--run-id", run_id]
+    # In one word each: pytest takes a word of its own for a path of tests, and looks for its
+    # configuration there.
+    words += [f"--rig={path}" for path in rigs]
+    words += [f"--matrix={matrix}", f"--results={arguments.results}", f"--run-id={run_id}"]
     words += arguments.rest
     if not names_tests(arguments.rest):
         words.append(str(SUITE.resolve()))
@@ -175,18 +192,38 @@ class Signals:
             raise KeyboardInterrupt
 
 
-def _run_child(words: Sequence[str], signals: Signals, stdout: TextIO | None) -> int:
-    child = subprocess.Popen(
-        words,
-        stdout=stdout,
-        start_new_session=True,
-    )
-    signals.child = child
-    while True:
+class Child:
+    """pytest, which makes itself ready while virtual rigs boot, and waits for the word to begin."""
+
+    def __init__(self, words: Sequence[str], stdout: TextIO | None) -> None:
+        waits, self._word = os.pipe()
         try:
-            return int(child.wait())
-        except InterruptedError:
-            continue
+            self._process = subprocess.Popen(
+                [*words, f"{GATE_OPTION}={waits}"],
+                stdout=stdout,
+                pass_fds=[waits],
+                start_new_session=True,
+            )
+        finally:
+            os.close(waits)
+
+    def run(self, signals: Signals) -> int:
+        """Say the word; its exit code when it has ended."""
+        signals.child = self._process
+        with suppress(BrokenPipeError):  # it has ended: its arguments were wrong
+            os.write(self._word, GATE_OPEN)
+        while True:
+            try:
+                return int(self._process.wait())
+            except InterruptedError:
+                continue
+
+    def end(self) -> None:
+        """Nothing when it has run; one that still waits for the word has borrowed nothing."""
+        os.close(self._word)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
 
 
 def _translate(code: int, record: Record, *, interrupted: bool) -> int:

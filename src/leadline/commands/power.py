@@ -97,7 +97,6 @@ def _status(rig: "Rig", outlet: "OutletSpec") -> dict[str, Any]:
     from leadline.power.pdu import open_pdu
 
     with open_pdu(rig.pdu_of(outlet)) as pdu:
-        pdu.check(outlet.outlet)
         return {"on": pdu.status()[outlet.outlet], "verified": True}
 
 
@@ -131,7 +130,6 @@ def _dark(rig: "Rig", outlet: "OutletSpec", arguments: argparse.Namespace) -> di
             print(f"leadline: {sentence}", file=sys.stderr)
         pdu = stack.enter_context(open_pdu(rig.pdu_of(outlet)))
         supply = Supply(pdu, outlet.outlet)
-        pdu.check(outlet.outlet)
         if arguments.action == "off" and not pdu.status()[outlet.outlet]:
             return {"on": False, "verified": True, "drives": []}
         try:
@@ -184,6 +182,7 @@ def _checked(
     *,
     feeds: 'Literal["drive", "host"]',
 ) -> dict[str, Any]:
+    from leadline.drive.bind import scan
     from leadline.host.journal import Journal
     from leadline.power.cycle import (
         Bench,
@@ -196,7 +195,8 @@ def _checked(
 
     here, host = hosts
     first, *sharing = drives
-    others = [Sight(host, drive) for drive in sharing]
+    disks = scan(host)
+    others = [Sight(host, drive, disks) for drive in sharing]
     with ExitStack() as stack:
         leave = _leave(host, drives, feeds, stack)
         journal = stack.enter_context(Journal(here, "power"))

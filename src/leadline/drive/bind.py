@@ -72,6 +72,7 @@ class Link:
     speed: str  # "6.0 Gbps"; empty where the port has no SATA link
     speed_lowered: int  # times that error handling lowered the speed (spdn_cnt)
     trim: str  # "queued", "unqueued", "unsupported" or "forced_unqueued"; empty before 4.2
+    name: str = ""  # "link1", as /sys/class/ata_link has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,6 +376,7 @@ def _link(port: str, places: tuple[tuple[str, str], ...], values: dict[str, str]
         speed="" if speed.startswith("<") else speed,
         speed_lowered=int(lowered) if lowered.isdigit() else 0,
         trim=values[f"{device} trim"],
+        name=link,
     )
 
 

@@ -60,6 +60,21 @@ class Admission:
     def __exit__(self, *_: object) -> None:
         self.release()
 
+    @property
+    def held(self) -> bool:
+        """Whether it still holds the drive."""
+        return self._handle is not None
+
+    def confirm(self) -> None:
+        """Ask the held drive once more who it is: before what is done later under this leave.
+
+        What lives on it was looked into when it was admitted, and nothing could claim it since.
+        Raises RigTrouble when another drive has its name, ValueError when it was released.
+        """
+        if self._handle is None:
+            raise ValueError(f"{self.drive.node} was released: it has to be admitted anew")
+        _confirm(self.host, self.drive.spec, self.drive, self._handle)
+
     def release(self) -> None:
         """Let others have the drive; nothing when that has been done, or the host is gone."""
         if self._handle is not None:
@@ -137,8 +152,9 @@ def admit_host(
     """Admit to cutting the power of a whole host, whose outlet feeds all of ``drives``.
 
     Each of them must be free, as for :func:`admit`; those of ``held`` have been found so
-    already.  A rig is a host with drives under test and nothing else: its boot medium is
-    expected to be mounted, any other disk in use is a reason to refuse.
+    already, and are released with the others.  A rig is a host with drives under test and
+    nothing else: its boot medium is expected to be mounted, any other disk in use is a
+    reason to refuse.
     """
     if host.boot_id() == _own_boot_id():
         reason = "its outlet feeds the machine that Leadline itself runs on"
@@ -171,6 +187,8 @@ def admit_host(
             for _, mount in uses.mounts
             if not mount.read_only
         )
+        for admission in held:
+            stack.callback(admission.release)
         return HostAdmission(tuple(drives), at_risk, stack.pop_all())
 
 

@@ -55,10 +55,10 @@ def _paths(drive: Drive) -> dict[str, str]:
 def _read(host: Host, paths: Mapping[str, str]) -> dict[str, str]:
     read = host.read_files(list(paths.values()))
     texts = {name: read.get(path) for name, path in paths.items()}
-    return {name: _value(data) for name, data in texts.items() if data is not None}
+    return {name: setting_text(data) for name, data in texts.items() if data is not None}
 
 
-def _value(data: bytes) -> str:
+def setting_text(data: bytes) -> str:
     """An attribute's value; of a choice such as ``[none] mq-deadline`` the chosen one."""
     text = plain(data.decode("ascii", "replace")).strip()
     chosen = text.partition("[")[2].partition("]")[0]

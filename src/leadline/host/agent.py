@@ -10,7 +10,7 @@ What it promises: when its stdin closes, or nothing has been heard for
 ``SILENCE_S``, every program that it started is ended, and then its locks are free.
 """
 # pathlib would be one more import on the rig:
-# ruff: noqa: PTH108, PTH110, PTH111, PTH115, PTH208
+# ruff: noqa: PTH102, PTH106, PTH108, PTH110, PTH111, PTH115, PTH208
 
 from __future__ import annotations
 
@@ -134,6 +134,11 @@ class Agent:
     ) -> Request:
         began = time.monotonic()
         process = program.start(argv, bool(given), fds)
+        samples: list[list[Any]] = []
+        if request["sample"]:
+            path, interval = request["sample"]
+            watcher = threading.Thread(target=_sample, args=(program, path, interval, samples))
+            watcher.start()
         pumps = [
             threading.Thread(target=self._pump, args=(request["id"], name, stream), daemon=True)
             for name, stream in (("stdout", process.stdout), ("stderr", process.stderr))
@@ -150,7 +155,7 @@ class Agent:
             left = program.kill()  # a child of it holds the pipes open: its time is over, too
         _join(pumps)
         code = process.wait() if program.ended else None
-        return {"code": code, "seconds": seconds, "why": why, "left": left}
+        return {"code": code, "seconds": seconds, "why": why, "left": left, "samples": samples}
 
     def _pump(self, number: int, name: str, stream: IO[bytes]) -> None:
         with stream:
@@ -205,6 +210,12 @@ class Agent:
         os.unlink(request["path"])
         sync_directory(request["path"])
 
+    def op_make_dir(self, request: Request) -> None:
+        os.mkdir(request["path"])
+
+    def op_remove_dir(self, request: Request) -> None:
+        os.rmdir(request["path"])
+
     def op_hold(self, request: Request) -> Request:
         fd = open_device(request["path"], request["exclusive"])
         self._handles[request["id"]] = fd
@@ -248,6 +259,12 @@ def _join(threads: list[threading.Thread]) -> bool:
     for thread in threads:
         thread.join(max(0.0, limit - time.monotonic()))
     return not any(thread.is_alive() for thread in threads)
+
+
+def _sample(program: Program, path: str, interval: float, samples: list[list[Any]]) -> None:
+    """Read a kernel attribute every so often for as long as a program runs."""
+    while not program.wake.wait(interval):
+        samples.append([time.time(), read_small(path).decode("ascii", "replace")])
 
 
 def _feed(stdin: IO[bytes], data: bytes) -> None:

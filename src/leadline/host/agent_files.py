@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from array import array
 from struct import pack, unpack
 
@@ -15,6 +16,7 @@ from leadline.host.agent_bytes import write_all
 SG_IO = 0x2285
 SG_DXFER_FROM_DEV = -3
 SENSE_BYTES = 64
+UDEV_S = 1.0
 # struct sg_io_hdr of <scsi/sg.h>, version 3; "0P" pads its end as C does.
 SG_IO_HDR = "@iiBBHIPPPIIiPBBBBHHiII0P"
 
@@ -56,13 +58,31 @@ def write_value(path: str, data: bytes) -> None:
 
 
 def open_device(path: str, exclusive: bool) -> int:
-    """Open for reading; O_EXCL on a block device is the kernel's exclusive claim."""
+    """Open for reading; O_EXCL on a block device is the kernel's exclusive claim.
+
+    Held so, it is locked against udev too (systemd.io/BLOCK_DEVICE_LOCKING): whenever a program
+    that may write closes a disk, udev reads it and asks it who it is, in the middle of a slice.
+    """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
     fd = os.open(path, flags | (os.O_EXCL if exclusive else 0))
     if exclusive and not stat.S_ISBLK(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.ENOTBLK, "not a block device, so it cannot be held exclusively")
+    if exclusive:
+        _lock_against_udev(fd)
     return fd
+
+
+def _lock_against_udev(fd: int) -> None:
+    """Patiently, for it may be looking at the drive just now; not for ever, for others lock it."""
+    limit = time.monotonic() + UDEV_S
+    while time.monotonic() < limit:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
+        else:
+            return
 
 
 def sg_io(fd: int, cdb: bytes, length: int, timeout_ms: int) -> dict[str, int | bytes]:

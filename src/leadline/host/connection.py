@@ -66,13 +66,17 @@ GOOD_KEYS = (0x0, 0x1)
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A program that ended: ``exit_code`` below 0 is a signal, ``seconds`` as the rig counted."""
+    """A program that ended: ``exit_code`` below 0 is a signal, ``seconds`` as the rig counted.
+
+    ``samples`` are what a kernel attribute held meanwhile, with the rig's time (Unix seconds).
+    """
 
     argv: tuple[str, ...]
     exit_code: int
     stdout: bytes
     stderr: bytes
     seconds: float
+    samples: tuple[tuple[float, str], ...] = ()
 
 
 class Host:
@@ -126,16 +130,18 @@ class Host:
         check: bool = True,
         on_output: Callable[[str, bytes], None] | None = None,
         handle: int | None = None,
+        sample: tuple[str, float] | None = None,
     ) -> Finished:
         """Run a program on the rig until it ends, at most ``deadline`` seconds.
 
         ``on_output(stream, data)`` hears its ``"stdout"`` and ``"stderr"`` as they come.
         With ``handle`` (of ``hold_device``) the program inherits the device, and
-        ``{device}`` in an argument becomes its path.  Any exception in here, Ctrl-C
-        too, ends the program.  Raises ProgramMissing, ProgramFailed (``check``),
-        DeadlinePassed (the program has been ended).
+        ``{device}`` in an argument becomes its path.  ``sample`` is a kernel attribute that
+        is read every so many seconds.  Any exception in here, Ctrl-C too, ends the program.
+        Raises ProgramMissing, ProgramFailed (``check``), DeadlinePassed (the program has
+        been ended).
         """
-        call = self._begin_program(argv, input, deadline, handle)
+        call = self._begin_program(argv, input, deadline, handle, sample)
         said = {"stdout": bytearray(), "stderr": bytearray()}
         try:
             for message in call.messages(time.monotonic() + deadline + KILL_S):
@@ -153,18 +159,23 @@ class Host:
             raise DeadlinePassed(self._too_slow(argv, deadline, end["left"]), out, err)
         if check and end["code"] != 0:
             raise ProgramFailed(self.name, argv, end["code"], out, err)
-        return Finished(tuple(argv), end["code"], out, err, end["seconds"])
+        samples = tuple((float(at), str(value)) for at, value in end["samples"])
+        return Finished(tuple(argv), end["code"], out, err, end["seconds"], samples)
 
     def start(self, argv: Sequence[str]) -> Running:
         """Start a program that runs until it is stopped or the connection ends."""
-        return Running(self._begin_program(argv, b"", None, None), self.name, argv)
+        return Running(self._begin_program(argv), self.name, argv)
 
     def _begin_program(
-        self, argv: Sequence[str], given: bytes, deadline: float | None, handle: int | None
+        self,
+        argv: Sequence[str],
+        given: bytes = b"",
+        deadline: float | None = None,
+        handle: int | None = None,
+        sample: tuple[str, float] | None = None,
     ) -> Call:
-        return self._wire.begin(
-            "run", argv=list(argv), input=pack(given), deadline=deadline, handle=handle
-        )
+        what = {"argv": list(argv), "input": pack(given), "handle": handle, "sample": sample}
+        return self._wire.begin("run", deadline=deadline, **what)
 
     def _program_end(self, message: Message, argv: Sequence[str]) -> Message:
         if message.get("os_error", {}).get("errno") == errno.ENOENT:
@@ -186,11 +197,9 @@ class Host:
     def read_with_path(self, path: str) -> tuple[bytes, str]:
         """A file's contents, and its path with every symbolic link followed."""
         call = self._wire.begin("read", path=path)
-        pieces = bytearray()
-        for message in call.messages(time.monotonic() + CALL_S):
-            if "stdout" in message:
-                pieces += unpack(message["stdout"])
-        return bytes(pieces), str(self._done(message, path)["real_path"])
+        *pieces, last = call.messages(time.monotonic() + CALL_S)
+        contents = b"".join(unpack(piece["stdout"]) for piece in pieces)
+        return contents, str(self._done(last, path)["real_path"])
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes | None]:
         """Many small files in one round trip; None for one that cannot be read."""
@@ -220,6 +229,14 @@ class Host:
     def remove_file(self, path: str) -> None:
         """Remove a file, and have that on the medium."""
         self._ask("remove", path=path)
+
+    def make_dir(self, path: str) -> None:
+        """Make a directory whose parent is there."""
+        self._ask("make_dir", path=path)
+
+    def remove_dir(self, path: str) -> None:
+        """Remove a directory that is empty, or one of those that the kernel makes and unmakes."""
+        self._ask("remove_dir", path=path)
 
     # Devices.
 
@@ -263,9 +280,8 @@ class Host:
         refused = CommandRefused("", status, sense)
         recovered = status in (0, CHECK_CONDITION) and refused.key in GOOD_KEYS
         if host_status or driver_status or (status and not recovered):
-            where = f"{self.name}: {self._paths.get(handle, '')} command {cdb.hex()}"
-            what = f"{where} failed: {found}, sense {sense.hex() or 'none'}"
-            raise CommandRefused(what, status, sense)
+            what = f"{self.name}: {self._paths.get(handle, '')} command {cdb.hex()} failed: {found}"
+            raise CommandRefused(f"{what}, sense {sense.hex() or 'none'}", status, sense)
         return unpack(answer["data"])
 
     # Locked files: for lease.py and journal.py.
@@ -341,7 +357,6 @@ class Host:
                     what = f"{self.name}: no connection within {deadline:g} s; at last: {trouble}"
                     raise DeadlinePassed(what) from None
             time.sleep(RETRY_S)
-        self.versions.clear()
         for take_up in list(self.after_reconnect):
             take_up()
 

@@ -69,9 +69,10 @@ def missing(where: str, program: str) -> ProgramMissing:
 
 
 def require(host: Host, program: str, minimum: str | None = None) -> str:
-    """The version of a program on the rig, such as ``3.33``; asked once a connection.
+    """The version of a program on the rig, such as ``3.33``; asked once.
 
-    The versions seen are kept in ``host.versions``, to be recorded with the run.
+    The versions seen are kept in ``host.versions``, over reconnections too, to be recorded
+    with the run: after a power cycle the rig's programs are what they were.
     Raises ProgramMissing, and ProgramTooOld when it is older than ``minimum``.
     """
     if program not in host.versions:

@@ -128,6 +128,12 @@ def user_cache() -> Path:
     return named if named.is_absolute() else Path.home() / ".cache"
 
 
+def user_state() -> Path:
+    """The user's state directory: ``$XDG_STATE_HOME``, or ``~/.local/state``; else as above."""
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return named if named.is_absolute() else Path.home() / ".local" / "state"
+
+
 def packaged(name: str) -> Path:
     """A file that comes with Leadline, by the shortest path that names it from here.
 

@@ -79,6 +79,9 @@ class ModelSpec(Entry):
     class_: DriveClass = Field(validation_alias="class", description="ssd or hdd")
     protocol: Protocol = Field(description="sata, sas or scsi")
     queue_depth: int = Field(ge=1, le=1024, description="the depth that it advertises, as in 32")
+    cache_bytes: int | None = Field(
+        default=None, ge=0, description="bytes of its cache, as in 67108864; 0 for none"
+    )
     limits: Mapping[ClaimKey, LimitSpec] = Field(
         default={}, description="a mapping of claims to limits"
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from errno import EILSEQ, EIO, ENODATA, EREMOTEIO, ETIMEDOUT
 from importlib.resources import files
 from os import strerror
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from leadline.errors import RigTrouble
@@ -13,11 +14,11 @@ from leadline.host.trouble import DeadlinePassed, ProgramFailed, last_lines, pri
 from leadline.load.jobs import job_name, job_text, pipe_names
 from leadline.load.measure import Measured, measure
 from leadline.load.output import Batch, JobResult, read_batch
-from leadline.load.slices import Slice, SliceSetting, void_names
+from leadline.load.slices import WARM_UP_S, Slice, SliceSetting, void_names
 from leadline.load.workload import Workload
 
 if TYPE_CHECKING:
-    from leadline.host.connection import Host
+    from leadline.host.connection import Finished, Host
 
 FIO_MINIMUM = "3.16"
 """Its JSON has `job_runtime`, which dates the end of a slice; tried: 3.33."""
@@ -25,6 +26,9 @@ DRIVE_ERRORS = {EIO, ENODATA, EILSEQ, ETIMEDOUT, EREMOTEIO}
 """How Linux reports a request that the drive or its path failed; others are the rig's."""
 STARTUP_S = 30.0
 """Time for fio to start and end beside its slices, on the slowest rig."""
+SAMPLE_S = 0.02
+"""How often the requests in flight at the drive are counted: some twenty times a slice."""
+FEWEST_SAMPLES = 5
 STRETCH = 4.0
 """How many times as long as asked slices may take, with their drains."""
 
@@ -68,19 +72,31 @@ def run_slices(
     if not workload.writes:
         argv.append("--readonly")
     where = f"{host.name}: {node}"
-    batch = read_batch(_run(host, argv, job_file, deadline=deadline, where=where))
+    inflight = f"/sys/block/{node.removeprefix('/dev/')}/inflight"
+    done = _run(host, argv, job_file, deadline=deadline, where=where, inflight=inflight)
+    batch = read_batch(done.stdout)
     check_batch(batch, where)
-    slices = slices_of(batch, settings, seeds)
+    counted = [(at, sum(map(int, text.split()))) for at, text in done.samples]
+    slices = slices_of(batch, settings, seeds, counted)
     for each in slices:
         if on_slice is not None:
             on_slice(each)
     return slices
 
 
-def _run(host: "Host", argv: Sequence[str], job_file: str, *, deadline: float, where: str) -> bytes:
-    """The archive of what fio left; what went wrong is said without the script in it."""
+def _run(
+    host: "Host",
+    argv: Sequence[str],
+    job_file: str,
+    *,
+    deadline: float,
+    where: str,
+    inflight: str,
+) -> "Finished":
+    """The archive of what fio left, and what was in flight; errors are said without the script."""
+    sample = (inflight, SAMPLE_S) if host.exists(inflight) else None
     try:
-        return host.run(argv, input=job_file.encode("ascii"), deadline=deadline).stdout
+        return host.run(argv, input=job_file.encode("ascii"), deadline=deadline, sample=sample)
     except DeadlinePassed as late:
         raise DeadlinePassed(
             f"{where}: fio did not end its slices within {deadline:g} s, and was ended; "
@@ -96,8 +112,16 @@ def _run(host: "Host", argv: Sequence[str], job_file: str, *, deadline: float, w
         ) from None
 
 
-def slices_of(batch: Batch, settings: Sequence[SliceSetting], seeds: Sequence[int]) -> list[Slice]:
-    """The slices of a batch, in order, each with the reasons why it may not count."""
+def slices_of(
+    batch: Batch,
+    settings: Sequence[SliceSetting],
+    seeds: Sequence[int],
+    in_flight: Sequence[tuple[float, int]] = (),
+) -> list[Slice]:
+    """The slices of a batch, in order, each with the reasons why it may not count.
+
+    `in_flight` are counts of the requests at the drive, with the rig's time (Unix seconds).
+    """
     slices = []
     origin = drained = None
     for index, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
@@ -114,8 +138,17 @@ def slices_of(batch: Batch, settings: Sequence[SliceSetting], seeds: Sequence[in
             gap_s = None if drained is None else measured.first - drained
             drained = measured.last
         started = measured.first - (origin or measured.first)
-        placed = replace(bare, started=started, gap_s=gap_s, fio_version=batch.version)
+        begins, ends = measured.first + WARM_UP_S, measured.first + setting.seconds
+        held = [count for at, count in in_flight if begins <= at < ends]
         counted = sum(job.counted for job in jobs)
+        placed = replace(
+            bare,
+            started=started,
+            gap_s=gap_s,
+            fio_version=batch.version,
+            requests=counted,
+            drive_depth=fmean(held) if len(held) >= FEWEST_SAMPLES else None,
+        )
         slices.append(
             replace(placed, voids=void_names(placed, logged=len(requests), counted=counted))
         )

@@ -38,7 +38,6 @@ def job_text(
         raise Misuse("a batch needs at least one slice")
     if len(seeds) != len(settings):
         raise Misuse(f"{len(seeds)} seeds for {len(settings)} slices: one each")
-    _check_path("device", node)
     if depth_path is not None:
         _check_path("queue depth attribute", depth_path)
     elif any(setting.device_depth is not None for setting in settings):
@@ -71,7 +70,9 @@ def _go_pipe(index: int, job: int) -> str:
     return f"go.{index}.{job}"
 
 
-def _common(node: str, workload: Workload) -> Iterator[str]:
+def target_options(node: str, workload: Workload) -> Iterator[str]:
+    """The options of fio that say what is done to which drive, and keep it to that."""
+    _check_path("device", node)
     # fio splits filename at colons, which by-path names have.
     yield "filename=" + node.replace(":", r"\:")
     yield f"rw={workload.rw}"
@@ -83,9 +84,13 @@ def _common(node: str, workload: Workload) -> Iterator[str]:
         yield from (f"offset={offset}", f"size={size}")
     if workload.writes:
         yield "refill_buffers=1"
-    yield from ("ioengine=libaio", "direct=1", "thread=1", "time_based=1")
-    yield from ("norandommap=1", "randrepeat=0")
+    yield from ("ioengine=libaio", "direct=1", "thread=1")
     yield from ("allow_mounted_write=0", "allow_file_create=0")
+
+
+def _common(node: str, workload: Workload) -> Iterator[str]:
+    yield from target_options(node, workload)
+    yield from ("time_based=1", "norandommap=1", "randrepeat=0")
     # The log has one line a request, its latency from submission to completion alone,
     # stamped with the rig's clock so that slices can be laid side by side.
     yield from ("disable_slat=1", "disable_clat=1", "per_job_logs=1", "log_avg_msec=0")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from leadline.drive.finding import MEANINGS
 from leadline.errors import Misuse
 
 WARM_UP_S = 0.1
@@ -9,11 +10,14 @@ WARM_UP_S = 0.1
 LITTLE_TOLERANCE = 0.03
 ROUNDS = 5
 """A slice is long enough when its whole queue has turned over this many times."""
+LEAST_HELD = 0.8
+"""Share of its queue depth that a drive must have held on average, where that was counted."""
 BUSY_THREAD = 0.9
 """Share of a CPU above which fio itself is the limit (each job is one thread)."""
 
 LITTLES_LAW = "littles-law"
 DEVICE_DEPTH = "device-depth"
+DRIVE_DEPTH = "depth-not-reached"
 IO_ERRORS = "io-errors"
 TOO_SHORT = "too-short"
 OVERLAP = "overlap"
@@ -22,13 +26,16 @@ LOG_INCOMPLETE = "log-incomplete"
 VOID_MEANINGS = {
     LITTLES_LAW: "rate x latency is not the offered depth: the queue was not kept full",
     DEVICE_DEPTH: "the kernel did not take the device queue depth asked for",
+    DRIVE_DEPTH: "the drive held fewer requests than its queue depth allows: the host was late",
     IO_ERRORS: "requests failed, or fio ended the slice with an error",
     TOO_SHORT: "too few requests completed for a rate: the slice is too short for this drive",
     OVERLAP: "the slice before had not drained when this one started",
     FIO_CPU: "fio used a whole CPU: the load generator was the limit, not the drive",
     LOG_INCOMPLETE: "fio's log does not hold every request that fio counted",
+    **MEANINGS,
 }
-"""Every reason for which a slice counts for nothing, in a reader's words."""
+"""Every reason for which a slice counts for nothing, in a reader's words; those that a slice
+does not know by itself are the findings of checks around it."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +91,11 @@ class Slice:
     since the batch's first slice began, `began` in seconds of the rig's clock (Unix);
     `drain_s` is how long the last requests took after the slice's end, `gap_s` the time
     since the slice before had drained (None for the first).  `device_depth` is what the
-    kernel said after it was set.  `cpu` is the share of one CPU used by the busiest of
-    fio's threads.
+    kernel said after it was set; `drive_depth` the mean number of requests that the drive
+    held, by the kernel's count (`inflight`: handed to the driver and not completed), None
+    where that was not counted often enough.  `cpu` is the share of one CPU used by the
+    busiest of fio's threads, `requests` how many fio issued in all, in the window and beside
+    it.
     """
 
     setting: SliceSetting
@@ -105,8 +115,15 @@ class Slice:
     device_depth: int | None
     cpu: float
     fio_version: str
+    requests: int = 0
     error: str = ""
     voids: tuple[str, ...] = ()
+    drive_depth: float | None = None
+
+    @property
+    def drive_s(self) -> float:
+        """Seconds that the drive was under load: while requests were issued, and to the last."""
+        return self.setting.seconds + self.drain_s
 
     @property
     def clean(self) -> bool:
@@ -129,9 +146,18 @@ def void_names(slice_: Slice, *, logged: int, counted: int) -> tuple[str, ...]:
     checks = {
         LOG_INCOMPLETE: logged != counted,
         DEVICE_DEPTH: asked is not None and slice_.device_depth != asked,
+        DRIVE_DEPTH: not _held_enough(slice_),
         TOO_SHORT: slice_.rate * setting.seconds < enough,
         LITTLES_LAW: abs(slice_.little_ratio - 1.0) > LITTLE_TOLERANCE,
         OVERLAP: slice_.gap_s is not None and slice_.gap_s < 0.0,
         FIO_CPU: slice_.cpu > BUSY_THREAD,
     }
     return tuple(name for name, failed in checks.items() if failed)
+
+
+def _held_enough(slice_: Slice) -> bool:
+    """Whether the drive's queue was as full as the two depths let it be."""
+    setting, held = slice_.setting, slice_.drive_depth
+    if setting.device_depth is None or held is None:
+        return True
+    return held >= LEAST_HELD * min(setting.device_depth, setting.offered_depth)

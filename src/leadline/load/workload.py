@@ -59,3 +59,8 @@ class Workload:
 def random_read(span: tuple[int, int] | None = None) -> Workload:
     """Reads of 4 KiB at uniformly random places: the workload of the queueing claims."""
     return Workload(name="random_read", rw="randread", block_bytes=4096, span=span)
+
+
+def random_write(span: tuple[int, int] | None = None) -> Workload:
+    """Writes of 4 KiB at uniformly random places; all that is there is lost."""
+    return Workload(name="random_write", rw="randwrite", block_bytes=4096, span=span)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from leadline.drive.ask import Identity
-from leadline.drive.bind import Drive, Seen, differences
+from leadline.drive.bind import Drive, Seen, differences, scan
 from leadline.drive.guard import HostAdmission
 from leadline.drive.kernel_watch import KernelWatch
 from leadline.errors import DriveFault, Misuse, RigTrouble
@@ -159,8 +159,9 @@ def _subject(
 ) -> tuple[Subject, Sight]:
     if feeds == "host":
         _refuse_own_machine(bench.host)
-    sight = Sight(bench.host, drive)
-    others = [Sight(bench.host, other) for other in sharing]
+    disks = scan(bench.host)
+    sight = Sight(bench.host, drive, disks)
+    others = [Sight(bench.host, other, disks) for other in sharing]
     if feeds != "host":
         return HotPlug(sight, others), sight
     at_risk = leave.at_risk if isinstance(leave, HostAdmission) else ()

@@ -115,19 +115,18 @@ class HotPlug:
             for eyes in self._all:
                 eyes.delete()
             self._rescan()
-            still_there = [eyes for eyes in self._all if eyes.look().drive]
-            if not still_there or time.monotonic() >= limit:
+            looks = [(eyes, eyes.look()) for eyes in self._all]
+            if not any(look.drive for _, look in looks) or time.monotonic() >= limit:
                 break
             time.sleep(RETRY_S)
-        for eyes in self._all:
-            self._gone(eyes, supplies)
+        for eyes, look in looks:
+            self._gone(eyes, look, supplies)
 
     def _rescan(self) -> None:
         for eyes in {eyes.scan_path: eyes for eyes in self._all}.values():
             eyes.rescan()
 
-    def _gone(self, eyes: Eyes, supplies: Sequence[Supply]) -> None:
-        look = eyes.look()
+    def _gone(self, eyes: Eyes, look: Look, supplies: Sequence[Supply]) -> None:
         ours = {one.key for one in self._all}
         left = [name for key, name in eyes.known.items() if key not in ours | look.others.keys()]
         outlets = " and ".join(map(str, supplies))

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.drive.ask import Identity, who_is
@@ -31,14 +31,13 @@ class Look:
 class Sight:
     """One drive, through the rig's host; holds nothing open.
 
-    `key` is what the drive is known by from look to look, `known` are the others that
-    were there at the beginning, as in a `Look`.
+    `disks` is what the kernel has now.  `key` is what the drive is known by from look to
+    look, `known` are the others that were there at the beginning, as in a `Look`.
     """
 
-    def __init__(self, host: Host, drive: Drive) -> None:
+    def __init__(self, host: Host, drive: Drive, disks: Sequence[Seen]) -> None:
         self.host = host
         self.drive = drive
-        disks = scan(host)
         own = next((disk for disk in disks if disk.name == drive.name), None)
         if own is None:
             raise RigTrouble(

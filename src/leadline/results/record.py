@@ -7,12 +7,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Engine, create_engine, event, select, update
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, select, update
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import Session
 
-from leadline.errors import RigTrouble
-from leadline.results.schema import Base, OfRun, OutcomeRow, Phase, Run, VerdictRow
+from leadline.errors import Misuse, RigTrouble
+from leadline.results.schema import (
+    VERSION,
+    Base,
+    OfRun,
+    OutcomeRow,
+    Phase,
+    Run,
+    SliceRow,
+    VerdictRow,
+)
 
 FILE_NAME = "leadline.sqlite"
 Row = TypeVar("Row", bound=OfRun)
@@ -21,7 +30,8 @@ Row = TypeVar("Row", bound=OfRun)
 def open_database(directory: Path) -> Engine:
     """The engine of the results file in `directory`, both made when missing.
 
-    Raises RigTrouble when the directory cannot be written or the disk is full.
+    Raises RigTrouble when the directory cannot be written or the disk is full, and Misuse
+    when the file's tables are those of another version of Leadline.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -30,7 +40,9 @@ def open_database(directory: Path) -> Engine:
             f"{directory}: the results directory cannot be made ({error.strerror}); "
             "name another with --results"
         ) from error
-    engine = create_engine(f"sqlite:///{directory / FILE_NAME}", connect_args={"timeout": 30})
+    # Not as text: what follows a ? in a directory's name would be taken for options.
+    url = URL.create("sqlite", database=str(directory / FILE_NAME))
+    engine = create_engine(url, connect_args={"timeout": 30})
 
     @event.listens_for(engine, "connect")
     def _journal_mode(connection: sqlite3.Connection, _record: object) -> None:
@@ -39,9 +51,40 @@ def open_database(directory: Path) -> Engine:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
 
-    with _plain_errors(directory):
-        Base.metadata.create_all(engine)
+    with _plain_errors(directory), engine.connect() as connection:
+        if version_of(connection) != VERSION:
+            # All at once, so that no other worker of this run comes upon half the tables.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            if inspect(connection).has_table(Run.__tablename__):
+                check_version(connection, directory / FILE_NAME)
+            connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
+        Base.metadata.create_all(connection)
+        connection.commit()
     return engine
+
+
+def version_of(connection: Connection) -> int:
+    """The number of the tables in the file; 0 where there are none, or from before numbers."""
+    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+
+
+def check_version(connection: Connection, path: Path) -> None:
+    """Raises Misuse unless the tables of the results file are those of this Leadline."""
+    found = version_of(connection)
+    if found == VERSION:
+        return
+    if found > VERSION:
+        remedy = "update Leadline, or name another directory with --results"
+    else:
+        remedy = (
+            "it can be read with the Leadline that wrote it; move it away or name another "
+            "directory with --results"
+        )
+    age = "a newer" if found > VERSION else "an older"
+    raise Misuse(
+        f"{path}: its tables are those of {age} Leadline (version {found}, expected "
+        f"{VERSION}); {remedy}"
+    )
 
 
 @contextmanager
@@ -90,6 +133,14 @@ class Record:
     def verdicts(self) -> Sequence[VerdictRow]:
         """Every verdict of this run, in the order in which they were reached."""
         return self._all(VerdictRow)
+
+    def slices(self, settling: str) -> Sequence[SliceRow]:
+        """The slices of this run kept under one name, in the order in which they ran."""
+        with Session(self._engine, expire_on_commit=False) as session:
+            query = select(SliceRow).where(
+                SliceRow.run == self.run_id, SliceRow.settling == settling
+            )
+            return session.scalars(query.order_by(SliceRow.place)).all()
 
     def phases(self) -> dict[str, float]:
         """Seconds of this run by phase."""

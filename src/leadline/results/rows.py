@@ -1,15 +1,21 @@
 """Rows of the results database, from what the rest of Leadline hands about."""
 
 import dataclasses
+import hashlib
+import json
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from leadline.drive.finding import MEANINGS
 from leadline.explain import ratio_text
-from leadline.results.schema import CellRow, KernelEventRow, SliceRow, VerdictRow
+from leadline.results.schema import CellRow, FindingRow, KernelEventRow, SliceRow, VerdictRow
 
 if TYPE_CHECKING:
+    from leadline.basis import Basis
     from leadline.claims import Claim
     from leadline.drive.bind import Drive
+    from leadline.drive.finding import Finding
     from leadline.drive.kernel_events import KernelEvent
     from leadline.drive.smart import SmartSnapshot
     from leadline.inventory.plan import Cell
@@ -47,15 +53,24 @@ def verdict_facts(verdict: "Verdict", explanation: str) -> dict[str, object]:
         "low": finite(verdict.low),
         "high": finite(verdict.high),
         "threshold": verdict.threshold,
-        "pairs": verdict.pairs,
+        "count": verdict.count,
+        "unit": verdict.unit,
         "drive_seconds": round(verdict.drive_seconds, 3),
         "explanation": explanation,
     }
 
 
 def verdict_row(
-    cell: str, name: str, claim: "Claim", verdict: "Verdict", explanation: str
+    cell: str,
+    name: str,
+    claim: "Claim",
+    verdict: "Verdict",
+    explanation: str,
+    *,
+    settling: str,
+    basis: "Basis",
 ) -> VerdictRow:
+    """A verdict, and what it rests on besides the slices kept under the name `settling`."""
     return VerdictRow(
         cell=cell,
         claim=name,
@@ -67,20 +82,49 @@ def verdict_row(
         high=finite(verdict.high),
         threshold=float(verdict.threshold),
         drive_seconds=verdict.drive_seconds,
+        settling=settling,
+        basis=basis.model_dump(mode="json"),
         details={**finite(dataclasses.asdict(verdict)), "cell": cell, "explanation": explanation},
     )
 
 
-def slice_row(cell: str, name: str, side: str, measured: "Slice") -> SliceRow:
+def slice_row(
+    cell: str, name: str, side: str, measured: "Slice", *, settling: str, place: int
+) -> SliceRow:
+    """A slice that ran as number `place` (from 0) of those kept under the name `settling`."""
     return SliceRow(
         cell=cell,
         claim=name,
+        settling=settling,
+        place=place,
         side=side,
+        clean=measured.clean,
         taken=measured.began,
         device_depth=measured.setting.device_depth,
         offered_depth=measured.setting.offered_depth,
         rate=measured.rate,
         details=finite(dataclasses.asdict(measured)),
+    )
+
+
+def digest_of(slices: Iterable[SliceRow]) -> str:
+    """SHA-256 over the slices of one claim, in the order given: of each what `details` holds
+    (as JSON with sorted keys), its side and its place."""
+    digest = hashlib.sha256()
+    for row in slices:
+        digest.update(json.dumps([row.place, row.side, row.details], sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def finding_row(cell: str, name: str, taken: float, finding: "Finding") -> FindingRow:
+    return FindingRow(
+        cell=cell,
+        claim=name,
+        taken=taken,
+        name=finding.name,
+        outcome=finding.outcome,
+        meaning=MEANINGS[finding.name],
+        found=finding.found,
     )
 
 

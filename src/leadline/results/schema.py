@@ -3,12 +3,19 @@
 One SQLite file holds every run.  History is keyed by cell and claim, never by
 pytest's node id, which differs between this repository and a vendor's own.
 Times are seconds since the epoch, durations seconds, rates requests a second.
+docs/reference/results.md lists the fields.
 """
 
 from typing import Any, ClassVar
 
 from sqlalchemy import JSON, ForeignKey
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+VERSION = 1
+"""Of these tables, in the file's `user_version`: one more whenever a column changes.
+
+Files from before they were numbered have 0.
+"""
 
 
 class Base(DeclarativeBase):
@@ -73,7 +80,11 @@ class OutcomeRow(OfRun):
 
 
 class VerdictRow(OfRun):
-    """One settled claim; `details` holds the whole of it, the columns what is searched for."""
+    """One settled claim; `details` holds the whole of it, the columns what is searched for.
+
+    `settling` is shared with its slices, `basis` what it rests on besides them
+    (`leadline.basis.Basis`): the verdict can be computed again from the two.
+    """
 
     __tablename__ = "verdicts"
     cell: Mapped[str] = mapped_column(index=True)
@@ -86,21 +97,47 @@ class VerdictRow(OfRun):
     high: Mapped[float | None]
     threshold: Mapped[float]
     drive_seconds: Mapped[float]
+    settling: Mapped[str] = mapped_column(index=True)
+    basis: Mapped[dict[str, Any]]
     details: Mapped[dict[str, Any]]
 
 
 class SliceRow(OfRun):
-    """One slice of load: its settings, and what was measured."""
+    """One slice of load: its settings, and what was measured.
+
+    `settling` is shared with the verdict that it was measured for; a test may state several
+    claims.  `place` counts that claim's slices from 0, in the order in which they ran.
+    `details` is the whole `load.slices.Slice`.
+    """
 
     __tablename__ = "slices"
     cell: Mapped[str] = mapped_column(index=True)
     claim: Mapped[str]
+    settling: Mapped[str] = mapped_column(index=True)
+    place: Mapped[int]
     side: Mapped[str]
+    clean: Mapped[bool]
     taken: Mapped[float]
     device_depth: Mapped[int | None]
     offered_depth: Mapped[int]
     rate: Mapped[float]
     details: Mapped[dict[str, Any]]
+
+
+class FindingRow(OfRun):
+    """What one check around a batch of slices found; `outcome` is ok, void or unknown.
+
+    `taken` is when the batch's first slice began, as in its own row.
+    """
+
+    __tablename__ = "findings"
+    cell: Mapped[str] = mapped_column(index=True)
+    claim: Mapped[str]
+    taken: Mapped[float]
+    name: Mapped[str]
+    outcome: Mapped[str]
+    meaning: Mapped[str]
+    found: Mapped[str]
 
 
 class KernelEventRow(OfRun):

@@ -14,8 +14,9 @@ a handful of values would settle anything.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import NormalDist
 
 ALPHA = 0.01
 """Chance that the interval ever leaves the truth out, over all looks together."""
@@ -28,6 +29,10 @@ DRIFT_FACTOR = 2.6
 """Standard deviations of drift allowed for: 99 % of a normal, two-sided."""
 DRIFT_TIME_S = 10.0
 """Time over which a rig's drift forgets where it was (tau)."""
+ROUNDING = 1e-12
+"""Logs that differ by less differ by nothing but rounding, which has no correlation."""
+LEAST_P_VALUE = 1e-300
+"""What is below it is told apart by nobody, and would leave the range of a float."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ class Interval:
     """An interval on the mean of logs, with what widened it.
 
     `mean`, `half_width`, `spread` (the standard deviation as seen, before its guards) and
-    `drift` (the drift term, part of `half_width`) are natural logs: 0.01 is 1 %.
+    `drift` (the drift term, part of `half_width`; other sessions of the rig are in it where
+    the claim is about them) are natural logs: 0.01 is 1 %.
     `correlation` is the lag-1 correlation after clipping.  `half_width` is infinite while
     there are too few values.
     """
@@ -46,6 +52,12 @@ class Interval:
     spread: float
     correlation: float
     drift: float
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean, its guards included and the drift term not."""
+        inflation = math.sqrt((1.0 + self.correlation) / (1.0 - self.correlation))
+        return max(self.spread, SPREAD_FLOOR) * inflation / math.sqrt(self.count)
 
     @property
     def low(self) -> float:
@@ -86,6 +98,46 @@ def width_factor(count: int, alpha: float = ALPHA, phi: float = PHI) -> float:
     return math.sqrt((count - 1) * (1.0 - a) / (a - r))
 
 
+def log_e_value(errors: float, count: int, phi: float = PHI) -> float:
+    """Log of the e-value that belongs to the interval, against a mean `errors` away.
+
+    `errors` is the distance in standard errors of the mean (Student's t): the log of
+    sqrt(r) ((1 + t^2/nu)/(1 + r t^2/nu))^((nu + 1)/2), the ratio of likelihoods whose level
+    1/alpha is `width_factor` (Lindon et al. 2022).  0 with fewer than two values.
+    """
+    if count < 2:
+        return 0.0
+    r = phi / (phi + count)
+    square = errors * errors / (count - 1)
+    return 0.5 * math.log(r) + 0.5 * count * (math.log1p(square) - math.log1p(r * square))
+
+
+def p_value(interval: Interval, threshold: float) -> float:
+    """The level at which `interval` would just exclude `threshold` (a log); at most 1.
+
+    At or below ALPHA exactly when the interval excludes it.  Without drift it is one over
+    the e-value.  What is allowed for drift is ALPHA's quantile of a normal, and so is wider
+    at a smaller level: evidence grows with more slices only until drift explains it.
+    """
+    distance = abs(interval.mean - threshold)
+    if interval.count < 2 or not math.isfinite(distance / interval.error):
+        return 1.0
+
+    def excludes(log_level: float) -> bool:
+        quantile = NormalDist().inv_cdf(0.5 * math.exp(log_level))
+        drift = interval.drift * quantile / NormalDist().inv_cdf(0.5 * ALPHA)
+        errors = max(distance - drift, 0.0) / interval.error
+        return log_e_value(errors, interval.count) > -log_level
+
+    low, high = math.log(LEAST_P_VALUE), 0.0
+    if not excludes(high):
+        return 1.0
+    while high - low > 1e-9:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if excludes(middle) else (middle, high)
+    return math.exp(high)
+
+
 def lag1_correlation(values: Sequence[float]) -> float:
     """Correlation of each value with the one before, clipped to [0, CORRELATION_CAP].
 
@@ -93,28 +145,40 @@ def lag1_correlation(values: Sequence[float]) -> float:
     """
     mean = math.fsum(values) / len(values)
     deviations = [value - mean for value in values]
-    square = math.fsum(d * d for d in deviations)
-    if square == 0.0:
+    return _lag1(deviations, math.fsum(d * d for d in deviations))
+
+
+def _lag1(deviations: Sequence[float], square: float) -> float:
+    if square <= len(deviations) * ROUNDING**2:
         return 0.0
     product = math.fsum(d * e for d, e in pairwise(deviations))
     return min(max(product / square, 0.0), CORRELATION_CAP)
 
 
-def drift_term(count: int, value_seconds: float, sigma_d: float) -> float:
+def drift_term(
+    count: int, value_seconds: float, sigma_d: float, sigma_session: float = 0.0
+) -> float:
     """What slow drift of the rig may have moved the mean by, as a log.
 
     `sigma_d` is the standard deviation of the drift, `value_seconds` the drive time behind
     one value.  Drift averages out only over times much longer than DRIFT_TIME_S.
+    `sigma_session` is the standard deviation from one session of the rig to another, which
+    no length of a single session averages out.  The two have different causes (minutes of
+    temperature and neighbours; a reboot, a remount, a reseated drive), so that their
+    variances add; adding the deviations would count both at their worst at once.
     """
     share = min(1.0, 2.0 * DRIFT_TIME_S / (count * value_seconds))
-    return DRIFT_FACTOR * sigma_d * math.sqrt(share)
+    return DRIFT_FACTOR * math.hypot(sigma_d * math.sqrt(share), sigma_session)
 
 
-def interval_of(logs: Sequence[float], *, value_seconds: float, sigma_d: float) -> Interval:
+def interval_of(
+    logs: Sequence[float], *, value_seconds: float, sigma_d: float, sigma_session: float = 0.0
+) -> Interval:
     """The guarded always-valid interval on the mean of `logs`, at level ALPHA.
 
-    `logs` are natural logs in the order in which they were measured.  Raises ValueError
-    when there are none, when one is not finite, or when a parameter makes no sense.
+    `logs` are natural logs in the order in which they were measured; the rest as in
+    `drift_term`.  Raises ValueError when there are none, when one is not finite, or when a
+    parameter makes no sense.
     """
     if not logs:
         raise ValueError("an interval needs at least one value, and there is none")
@@ -123,19 +187,18 @@ def interval_of(logs: Sequence[float], *, value_seconds: float, sigma_d: float) 
             raise ValueError(f"value {place} of {len(logs)} is {log}, not a finite log")
     if not (math.isfinite(value_seconds) and value_seconds > 0):
         raise ValueError(f"a value took {value_seconds} s: it must be above 0")
-    if not (math.isfinite(sigma_d) and sigma_d >= 0):
-        raise ValueError(f"sigma_d is {sigma_d}: a standard deviation is at least 0")
+    for name, sigma in (("sigma_d", sigma_d), ("sigma_session", sigma_session)):
+        if not (math.isfinite(sigma) and sigma >= 0):
+            raise ValueError(f"{name} is {sigma}: a standard deviation is at least 0")
     count = len(logs)
     mean = math.fsum(logs) / count
-    spread = 0.0
-    if count > 1:
-        spread = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (count - 1))
-    correlation = lag1_correlation(logs)
-    drift = drift_term(count, value_seconds, sigma_d)
-    inflation = math.sqrt((1.0 + correlation) / (1.0 - correlation))
-    error = max(spread, SPREAD_FLOOR) * inflation / math.sqrt(count)
-    half_width = error * width_factor(count) + drift
-    return Interval(count, mean, half_width, spread, correlation, drift)
+    deviations = [log - mean for log in logs]
+    square = math.fsum(d * d for d in deviations)
+    spread = math.sqrt(square / (count - 1)) if count > 1 else 0.0
+    correlation = _lag1(deviations, square)
+    drift = drift_term(count, value_seconds, sigma_d, sigma_session)
+    bare = Interval(count, mean, math.inf, spread, correlation, drift)
+    return replace(bare, half_width=bare.error * width_factor(count) + drift)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,12 @@ from typing import Literal
 
 from leadline.verdict.interval import Interval, SignOpinion
 
-Direction = Literal[">=", "<="]
+Direction = Literal[">=", "<=", "within"]
+"""`within` is of ratios: the estimate and its inverse are both at most 1 + threshold."""
 Reason = Literal["settled", "marginal", "budget", "void"]
+Unit = Literal["pair", "triple", "block", "slice", "event", "episode"]
+"""What was counted: the slices of a ratio, of a point of a curve and its neighbours, of
+firmwares in the order ABBA; single slices; single events such as a power-on; stalls."""
 
 
 class Outcome(StrEnum):
@@ -33,28 +37,36 @@ class RateEstimate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim, decided or not: `numerator / denominator  direction  threshold`.
+    """One claim, decided or not: `estimate  direction  threshold`.
 
-    `estimate`, `low` and `high` are the ratio and the ends of its always-valid interval
-    (0 and infinity while there are too few pairs).  They, `interval` and the rates are
-    None when a void verdict has no usable pair.  `reason` is "settled" for PASS and FAIL;
+    `estimate`, `low` and `high` are the ratio (or the rate, or the time) and the ends of
+    its always-valid interval (0 and infinity while there is too little of it).  They and
+    `interval` are None when a void verdict has nothing usable.  `count` says how many
+    `unit`s they come from; `rates` are those of the quantities compared, in the order in
+    which the claim names them.  `reason` is "settled" for PASS and FAIL;
     for INCONCLUSIVE "marginal" (so near the threshold that more drive time is not worth
     it), "budget" (drive time spent) or "void", when `voids` names what spoilt it.
     `drive_seconds` is the time that the drive was under load for this claim.
+
+    The slowest of all events has no interval: `low` and `high` are None there too.
+    `p_against` is the always-valid p-value of the claim (the level at which the evidence
+    would just have refuted it), 1 while nothing speaks against it: a FAIL by an interval
+    has at most ALPHA.  It is what `many` corrects for many claims.
     """
 
     outcome: Outcome
     reason: Reason
     direction: Direction
     threshold: float
-    pairs: int
+    count: int
+    unit: Unit
     drive_seconds: float
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
-    numerator: RateEstimate | None = None
-    denominator: RateEstimate | None = None
+    rates: tuple[RateEstimate, ...] = ()
     interval: Interval | None = None
     signs: SignOpinion | None = None
     voids: tuple[str, ...] = ()
+    p_against: float = 1.0
     notes: tuple[str, ...] = ()

@@ -153,6 +153,8 @@ class Machine:
     memory_mib: int
     cpus: int
     kernel_arguments: str
+    own_kernel: bool = False
+    """Whether the kernel is the user's, not the image's."""
 
     def arguments(
         self,

@@ -33,6 +33,9 @@ from leadline.virtual.state import State
 
 QMP_NAME = "qmp.sock"
 _READY_LINE = b"leadline: ready"
+_SILENT_S = 30.0
+"""A boot whose console says nothing for so long hangs; on a busy machine 5 s have been seen."""
+_BOOTS = 3
 _PANIC = re.compile(rb"Kernel panic - not syncing[^\r\n]*")
 
 Phase = Literal["off", "booting", "up", "halted"]
@@ -71,6 +74,10 @@ class Power:
     """How long the last boot took, from power to logins."""
     _switched_on: float = 0.0
     _console_read: int = 0
+    _heard: tuple[int, float] = (0, 0.0)
+    """How much this boot has said, and when it last said something."""
+    _boots: int = 0
+    """How many were begun since the power came on."""
 
     def __post_init__(self) -> None:
         assert self.rig.virtual is not None
@@ -100,8 +107,14 @@ class Power:
         if self.phase != "off":
             return
         self._switched_on = time.monotonic()
-        self._qmp.unlink(missing_ok=True)
+        self._boots = 0
         self._drives_on(slot for slot in self.slots.values() if not slot.has_own_outlet)
+        self._boot()
+
+    def _boot(self) -> None:
+        self._boots += 1
+        self._qmp.unlink(missing_ok=True)
+        self._heard = (0, time.monotonic())
         self._console_read = self.console.stat().st_size if self.console.exists() else 0
         powered = [slot for slot in self.slots.values() if slot.powered]
         arguments = self.machine.arguments(
@@ -161,7 +174,24 @@ class Power:
             elif panic := _PANIC.search(heard):
                 self.phase = "halted"
                 return printable(panic[0])
+            elif self._hangs(len(heard)) and self._boots < _BOOTS:
+                self.qemu.kill()
+                self._boot()
+                return f"the guest hung in its boot, and is booted anew ({self._boots} of {_BOOTS})"
         return self._dead_models()
+
+    def _hangs(self, heard: int) -> bool:
+        """Whether our own guest has stopped in the middle of its boot, which is QEMU's doing.
+
+        Emulated, one boot in some hundred ends in a storm of timer interrupts.  A kernel of
+        the user's own is left hanging, for that may be what he looks for.
+        """
+        before, since = self._heard
+        if heard != before:
+            self._heard = (heard, time.monotonic())
+            return False
+        ours = not (self.machine.accelerator.kvm or self.machine.own_kernel)
+        return ours and time.monotonic() - since > _SILENT_S
 
     def booting_for(self) -> float:
         """Seconds since the power came on."""

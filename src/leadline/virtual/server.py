@@ -115,6 +115,7 @@ class Server:
             memory_mib(spec.memory_mib, state.root / "initrd"),
             spec.cpus,
             spec.kernel_arguments if arguments is None else arguments,
+            own_kernel=own is not None,
         )
         profiles = {slot: Path(path) for slot, path in options.profiles.items()}
         return Power(self._rig, state, machine, port, profiles)
@@ -211,6 +212,7 @@ class Server:
 
     def _note(self, trouble: str) -> None:
         self._trouble = trouble
+        say(note=trouble)  # for whoever waits for the start; later nobody hears it
         print(f"{time.strftime('%H:%M:%S')} {trouble}", file=sys.stderr, flush=True)
 
     def _status(self) -> dict[str, Any]:

@@ -1,0 +1,122 @@
+"""Verdicts on virtual drives whose true ratio is known: how many are wrong, and their cost.
+
+The truth is the drive's own: the rates at both depths in its log of requests, over all the
+slices of all verdicts.  A profile only aims at it, for the transport between the guest and
+the drive takes its time, too.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from scipy.stats import binomtest
+
+from bench.virtual_drive import UnderTest, under_test
+from leadline.claims import Claim, Load
+from leadline.load.slices import SliceSetting, offered_for
+from leadline.load.workload import random_read
+from leadline.verdict.verdict import Outcome
+
+THRESHOLD = 3.0
+AIMS = (2.4, 2.85, 3.15, 3.6, 7.0)
+RUNS = 20
+READ_MS = 4.0
+PRACTICE_S = 65.0
+PRACTICE_PAIRS = 5
+OVERHEAD_LIMIT = 1.15
+EIGHT_CHANNELS = """\
+channels: 8
+read_ms: 8
+write_ms: 3
+overhead_ms: 0.2
+"""
+ONE_AT_A_TIME = """\
+channels: 8
+read_ms: {read_ms:.3f}
+write_ms: 3
+overhead_ms: {overhead_ms:.3f}
+faults:
+  serialise: true
+"""
+
+
+def measure(
+    runs: int = RUNS, aims: Sequence[float] = AIMS, practice_pairs: int = PRACTICE_PAIRS
+) -> dict[str, object]:
+    """Some verdicts on each drive; and two long runs compared, as often as is paid for."""
+    with tempfile.TemporaryDirectory() as folder:
+        transport_ms = _transport_ms(Path(folder))
+        drives = [_figures(Path(folder), aim, transport_ms, runs, practice_pairs) for aim in aims]
+    wrong = sum(each["wrong"] for each in drives)
+    interval = binomtest(wrong, runs * len(drives)).proportion_ci(0.95, method="exact")
+    overhead = max(each["wall_over_drive"] for each in drives)
+    return {
+        "threshold": THRESHOLD,
+        "transport_ms": round(transport_ms, 3),
+        "drives": drives,
+        "wrong": wrong,
+        "of": runs * len(drives),
+        "wrong_share_interval": [round(interval.low, 4), round(interval.high, 4)],
+        "wall_over_drive_limit": OVERHEAD_LIMIT,
+        "within_limits": wrong == 0 and overhead <= OVERHEAD_LIMIT,
+    }
+
+
+def profile_for(aim: float, transport_ms: float) -> str:
+    """A drive whose ratio of depth 8 to depth 1 is about `aim`.
+
+    Below 7 it reads one request at a time, so that its best rate is one a READ_MS, and what
+    surrounds a read (overhead, transport) overlaps other reads.
+    """
+    if aim >= 7.0:
+        return EIGHT_CHANNELS
+    overhead_ms = (aim - 1.0) * READ_MS - transport_ms
+    return ONE_AT_A_TIME.format(read_ms=READ_MS, overhead_ms=overhead_ms)
+
+
+def _transport_ms(folder: Path) -> float:
+    """What a request at depth 1 takes beside its time at the drive."""
+    with under_test(folder, profile_for(3.0, transport_ms=1.0)) as drive:
+        depth_1 = SliceSetting(device_depth=1, offered_depth=offered_for(1), seconds=5.0)
+        (measured,) = drive.slices(random_read(), [depth_1])
+    return 1e3 / measured.rate - (3.0 * READ_MS - 1.0)
+
+
+def _claim(reads: Load) -> Claim:
+    return reads.at(depth=8) >= THRESHOLD * reads.at(depth=1)
+
+
+def _figures(
+    folder: Path, aim: float, transport_ms: float, runs: int, practice_pairs: int
+) -> dict[str, Any]:
+    with under_test(folder, profile_for(aim, transport_ms)) as drive:
+        for _ in range(runs):
+            drive.settle(_claim)
+        truth = drive.true_ratio(8, 1)
+        practice = [_two_runs(drive) for _ in range(practice_pairs)]
+    right = Outcome.PASS if truth >= THRESHOLD else Outcome.FAIL
+    settled = [each for each in drive.verdicts if each.outcome is not Outcome.INCONCLUSIVE]
+    drive_s = [each.drive_seconds for each in drive.verdicts]
+    return {
+        "aim": aim,
+        "truth": round(truth, 3),
+        "wrong": sum(each.outcome is not right for each in settled),
+        "inconclusive": runs - len(settled),
+        "estimates": [round(each.estimate or 0.0, 3) for each in drive.verdicts],
+        "mean_drive_s": round(mean(drive_s), 1),
+        "wall_over_drive": round(drive.wall_s / sum(drive_s), 3),
+        "practice_ratios": [round(each, 3) for each in practice],
+        "practice_wrong": sum((each >= THRESHOLD) != (truth >= THRESHOLD) for each in practice),
+    }
+
+
+def _two_runs(drive: UnderTest) -> float:
+    """The practice: one long run a depth, compared as two numbers."""
+    rates = []
+    for depth in (8, 1):
+        setting = SliceSetting(depth, offered_for(depth), seconds=PRACTICE_S)
+        (measured,) = drive.slices(random_read(), [setting])
+        rates.append(measured.rate)
+    return rates[0] / rates[1]

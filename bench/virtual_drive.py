@@ -1,0 +1,98 @@
+"""A virtual drive of a given profile under the product's own judge, and its log of requests."""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import leadline
+from leadline.claims import Claim, Load
+from leadline.drive import queue_depth
+from leadline.drive.bind import Drive, bind
+from leadline.host.connection import Host, open_host
+from leadline.inventory.rig import load_rig
+from leadline.judge import SliceJudge
+from leadline.load.fio import run_slices
+from leadline.load.slices import Slice, SliceSetting
+from leadline.load.workload import Workload, random_read
+from leadline.plans import Noise
+from leadline.verdict.verdict import Verdict
+from leadline.virtual import rig as virtual
+from leadline.virtual.request_log import read_request_log, true_rates
+from leadline.virtual.rig import Changes
+from leadline.virtual.state import State
+
+RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
+SLOT = "ssd1"
+IDENTITY = """\
+model: LEADLINE VSSD
+serial: VSSD0001
+wwn: 0x5000c5000000a001
+firmware: "1.0"
+capacity_bytes: 8589934592
+"""
+
+
+@dataclass
+class UnderTest:
+    """One virtual drive under load, and what its own log says of that load."""
+
+    host: Host
+    drive: Drive
+    log: Path
+    wall_s: float = 0.0
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def slices(self, workload: Workload, settings: Sequence[SliceSetting]) -> Sequence[Slice]:
+        """Slices on the drive, in order."""
+        return run_slices(
+            self.host,
+            self.drive.node,
+            workload,
+            settings,
+            depth_path=queue_depth.path(self.drive),
+            seeds=[secrets.randbits(31) for _ in settings],
+        )
+
+    def settle(self, stated: Callable[[Load], Claim]) -> Verdict:
+        """The verdict on what is claimed of random reads; its time is added up."""
+
+        def keep(claim: Claim, verdict: Verdict, explanation: str) -> None:
+            self.verdicts.append(verdict)
+
+        judge = SliceJudge(
+            cell="bench",
+            measure=self.slices,
+            keep_slice=lambda side, measured: None,
+            keep_verdict=keep,
+            slice_s=0.5,
+            budget_s=130.0,
+            repeat="./run bench",
+            noise=Noise(note=""),
+        )
+        begun = time.monotonic()
+        settled = judge.settle(stated(Load(random_read(), judge, full_depth=32)))
+        self.wall_s += time.monotonic() - begun
+        return settled.verdict
+
+    def true_ratio(self, deep: int, shallow: int) -> float:
+        """By the log: what the drive did a second with so many in flight, over all its life."""
+        rates = true_rates(read_request_log(self.log))
+        return rates[deep].per_second / rates[shallow].per_second
+
+
+@contextmanager
+def under_test(folder: Path, profile: str) -> Iterator[UnderTest]:
+    """The drive of such a profile (what follows IDENTITY), for as long as the block lasts."""
+    path = folder / "profile.yaml"
+    path.write_text(IDENTITY + profile)
+    rig = load_rig(RIG)
+    with (
+        virtual.running(rig, Changes(profiles={SLOT: path}), say=lambda _: None),
+        open_host(rig.host) as host,
+    ):
+        drive = bind(host, rig.drive(SLOT))
+        host.write_value(f"/sys/block/{drive.name}/queue/scheduler", "none")
+        yield UnderTest(host, drive, State(rig.name).medium(SLOT) / "requests.jsonl")

@@ -1,0 +1,92 @@
+"""Leadline's driver of a PDU and the virtual unit's dialogue, in process on a virtual clock."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from leadline.errors import RigTrouble
+from leadline.inventory.rig import PduSpec
+from leadline.power.pdu import Pdu
+from leadline.power.session import TICK_S, Session
+from leadline.virtual.pdu import Dialogue, Faults
+
+OUTLETS = 8
+
+
+class VirtualLine:
+    """A port with the virtual PDU at its other end, and the clock that both live by."""
+
+    def __init__(self, faults: Faults, on: range = range(1, OUTLETS + 1)) -> None:
+        self.time = 0.0
+        self.byte_s = 0.0  # 0.001 at 9600 baud: then an answer is read in small pieces
+        self.interrupt_at = b""  # Ctrl-C when this has been sent
+        self.coming: list[tuple[float, bytes]] = [(0.0, faults.leftover)] if faults.leftover else []
+        self.back_at = 0.0  # until then the adapter is unplugged
+        self.instead: Callable[[bytes], bytes | None] = lambda _: None  # another unit's answers
+        self.written = b""
+        self.moves: list[tuple[int, bool]] = []
+        self.dialogue = Dialogue(
+            OUTLETS, lambda outlet, on: self.moves.append((outlet, on)), on=on, faults=faults
+        )
+
+    def now(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+    def open(self) -> "VirtualLine":
+        if self.time < self.back_at:
+            raise RigTrouble("no such port")
+        return self
+
+    @property
+    def in_waiting(self) -> int:
+        self._check()
+        return sum(len(text) for at, text in self.coming if at <= self.time)
+
+    def read(self, size: int = 1, /) -> bytes:
+        self._check()
+        due = self.coming[0][0] if self.coming else self.time + TICK_S
+        self.time = max(self.time, min(due, self.time + TICK_S))
+        read = b""
+        while self.coming and self.coming[0][0] <= self.time and len(read) < size:
+            at, text = self.coming.pop(0)
+            take = size - len(read)
+            read += text[:take]
+            if text[take:]:
+                self.coming.insert(0, (at, text[take:]))
+        return read
+
+    def write(self, data: bytes, /) -> int:
+        self._check()
+        self.written += data
+        if (other := self.instead(data)) is not None:
+            self.coming.append((self.time, other))
+            return len(data)
+        at = max([self.time, *(at for at, _ in self.coming)])
+        for pause, text in self.dialogue.hear(data):
+            at += pause
+            for piece in [text] if not self.byte_s else [bytes([byte]) for byte in text]:
+                at += self.byte_s
+                self.coming.append((at, piece))
+        if self.interrupt_at and self.interrupt_at in data:
+            self.interrupt_at = b""
+            raise KeyboardInterrupt
+        return len(data)
+
+    def close(self) -> None:
+        self.coming.clear()
+
+    def _check(self) -> None:
+        if self.time < self.back_at:
+            raise OSError(5, "Input/output error")
+
+
+@contextmanager
+def bench(faults: Faults | None = None) -> Iterator[tuple[Pdu, VirtualLine]]:
+    line = VirtualLine(faults or Faults())
+    session = Session(line.open, "PDU 'a' (port /dev/x)", clock=line)
+    session.open()
+    spec = PduSpec(name="a", family="baytech-rpc3", port="/dev/x", outlets=OUTLETS)
+    with Pdu(spec, session) as pdu:
+        yield pdu, line

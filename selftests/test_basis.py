@@ -1,0 +1,45 @@
+"""Statements taken apart for the database, and put together again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from leadline.basis import Basis, StoredStatement, statement_of, stored
+from leadline.claims import Load
+from leadline.errors import Misuse
+from leadline.load.workload import random_read
+from selftests.kept_claims import CLAIMS, details, kept
+from selftests.test_claims import Ruling
+
+__all__ = ["kept"]  # a fixture
+
+
+@pytest.mark.parametrize("kind", CLAIMS)
+def test_a_statement_is_put_together_again_around_another_judge(kind: str) -> None:
+    first, second = Ruling(), Ruling()
+    said = CLAIMS[kind](Load(random_read((4096, 8192)), first, full_depth=32), 0.5)
+    taken_apart = StoredStatement.model_validate_json(stored(said.statement).model_dump_json())
+    again = statement_of(taken_apart, second)
+    assert str(again) == str(said)
+    assert again.load == Load(random_read((4096, 8192)), second, full_depth=32)
+    assert stored(again) == taken_apart
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"direction": None}, {"limit": 3.0}, {"quantities": ()}, {"kind": "dip", "limit": 0.1}],
+)
+def test_parts_that_make_no_statement_are_refused(changed: dict[str, Any]) -> None:
+    reads = Load(random_read(), Ruling(), full_depth=32)
+    ratio = stored((reads.at(depth=8) >= 3 * reads.at(depth=1)).statement)
+    with pytest.raises(Misuse, match="do not fit together"):
+        statement_of(ratio.model_copy(update=changed), Ruling())
+
+
+def test_a_basis_with_what_is_not_understood_is_refused(kept: Path) -> None:
+    basis = details(kept, "verdicts", 1, "basis")
+    assert Basis.model_validate(basis)
+    with pytest.raises(ValidationError, match="extra"):
+        Basis.model_validate({**basis, "extra": 1})

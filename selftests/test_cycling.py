@@ -1,0 +1,206 @@
+"""A visit's power cycle: which outlets, whose leave, which neighbours; and what is kept of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leadline import cycling
+from leadline.cycling import cycle
+from leadline.drive.bind import Drive
+from leadline.errors import DriveFault, Misuse, RigTrouble
+from leadline.host.connection import Host
+from leadline.inventory.rig import DriveSpec
+from leadline.power import cycle as power
+from leadline.power.pdu import open_pdu
+from leadline.virtual.pdu import VirtualPdu
+from leadline.visiting import OpenVisit
+from selftests.outlet_rig import (
+    OF_A,
+    OF_B,
+    OF_BOTH,
+    OF_HOST,
+    SECOND,
+    Eyes,
+    Permit,
+    rig_file,
+)
+from selftests.power_world import OFF_S, Stage, drive, pdu_spec, quick, stage
+from selftests.visit_world import Bench, bench, kept, make_run, open_station, watch_of
+
+__all__ = ["bench", "quick", "stage"]  # fixtures
+
+
+@dataclass
+class Cycled:
+    """A bench with a PDU on a pty, before which Leadline's own power cycle runs."""
+
+    bench: Bench
+    stage: Stage
+    asked: dict[str, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def visit(self, *outlets: str) -> Iterator[OpenVisit]:
+        """A visit to drive a, on a rig with such outlets."""
+        run = make_run(self.bench.folder, rig_file(self.stage.tmp_path, *outlets))
+        with open_station(self.bench, run) as station, OpenVisit(station, run.visits[0]) as opened:
+            self.bench.did.clear()
+            self.watch = watch_of(station)
+            yield opened
+
+    def admit_host(self, host: Host, drives: list[Drive], *, held: list[Permit]) -> Permit:
+        names = " and ".join(each.spec.slot for each in drives)
+        self.bench.did.append(f"admitted the host of {names}")
+        assert [each.what for each in held] == [drives[0].spec.slot]
+        return Permit("the host", self.bench.did)
+
+    def bind(self, host: Host, spec: DriveSpec, **wanted: Any) -> Drive:
+        self.asked |= wanted
+        return drive(spec.slot)
+
+    def switched(self, outlet: int, on: bool) -> None:
+        """What the kernel says of it."""
+        if not on:
+            self.watch.says("ata1.00: disable device")
+
+
+@pytest.fixture
+def cycled(bench: Bench, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Cycled:
+    made = Cycled(bench, stage)
+    stage.pdu.close()
+    stage.world.switched = made.switched
+    bench.drive = drive("a")
+    monkeypatch.setattr(power, "Sight", lambda _, drive, disks: Eyes(stage.world, drive.spec.slot))
+    monkeypatch.setattr(power, "scan", lambda host: ())
+    monkeypatch.setattr(cycling, "admit", bench.admit)
+    for name in ("admit_host", "bind"):
+        monkeypatch.setattr(cycling, name, getattr(made, name))
+    return made
+
+
+def phases(bench: Bench) -> dict[str, float]:
+    return {row["name"]: row["seconds"] for row in kept(bench.folder, "phases")}
+
+
+def test_a_drives_own_outlet_is_cycled_with_leave_and_the_drive_is_bound_anew(
+    cycled: Cycled, bench: Bench
+) -> None:
+    with cycled.visit(OF_A) as visit:
+        done = cycle(visit)
+        assert visit.drive is done.after
+        assert visit.drive.node == "/dev/sdz"
+    assert cycled.stage.world.did == ["delete a", "outlet 2 off", "rescan", "outlet 2 on"]
+    assert bench.did == ["admitted a to cut power", "released a"]
+    assert bench.told.line == ""
+    spent = phases(bench)
+    assert spent.keys() == {"shutdown", "off", "switch", "ready"}
+    assert spent["off"] >= OFF_S
+    assert spent["ready"] == done.phases.ready_s
+    assert spent["shutdown"] == done.phases.announce_s
+    made = done.phases
+    assert spent["switch"] == pytest.approx(made.command_s + made.readback_s + made.on_s)
+
+
+def test_the_pdu_is_let_go_and_nothing_stays_on_record(cycled: Cycled, bench: Bench) -> None:
+    with cycled.visit(OF_A) as visit:
+        cycle(visit)
+        open_pdu(pdu_spec(cycled.stage.tmp_path)).close()
+    assert list((bench.folder / "journal").iterdir()) == []
+
+
+def test_what_the_kernel_says_of_the_cut_is_no_fault_of_the_drive(
+    cycled: Cycled, bench: Bench, request: pytest.FixtureRequest
+) -> None:
+    with cycled.visit(OF_A) as visit, visit.test(request.node):
+        cycle(visit)
+    (event,) = kept(bench.folder, "kernel_events")
+    assert (event["kind"], event["excused"]) == ("device-disabled", 1)
+    with cycled.visit(OF_A) as visit, pytest.raises(DriveFault), visit.test(request.node):
+        cycle(visit)
+        cycled.watch.says("ata1.00: NCQ disabled due to excessive errors")
+
+
+def test_a_cycle_that_the_rig_broke_off_is_no_fault_of_the_drive_either(
+    cycled: Cycled, bench: Bench, request: pytest.FixtureRequest
+) -> None:
+    cycled.stage.world.dead_after.add("a")
+    words = "no link shows that power reaches it"
+    with (
+        cycled.visit(OF_A) as visit,
+        pytest.raises(RigTrouble, match=words),
+        visit.test(request.node),
+    ):
+        cycle(visit)
+    (event,) = kept(bench.folder, "kernel_events")
+    assert event["excused"] == 1
+
+
+def test_a_neighbour_is_bound_looked_over_and_watched(cycled: Cycled, bench: Bench) -> None:
+    cycled.stage.world.fed = {2: "a", 3: "b"}
+    words = r"slot b: .* is still there"
+    with cycled.visit(OF_BOTH) as visit, pytest.raises(RigTrouble, match=words):
+        cycle(visit)
+    assert bench.did[:4] == [
+        "admitted a to cut power",
+        "admitted b to cut power",
+        "released b",
+        "released a",
+    ]
+    assert cycled.asked == {"or_firmware": ["1.0", "1.1"]}, "whichever of its firmware it has"
+    assert "delete b" in cycled.stage.world.did
+
+
+def test_a_drive_with_two_supplies_loses_both(cycled: Cycled, tmp_path: Path) -> None:
+    moves: list[tuple[int, bool]] = []
+    with (
+        VirtualPdu(4, lambda n, on: moves.append((n, on)), tmp_path / "second") as other,
+        cycled.visit(OF_A, SECOND) as visit,
+    ):
+        cycle(visit)
+        other.settle(5)
+        assert moves == [(3, False), (3, True)]
+    assert "outlet 2 off" in cycled.stage.world.did
+
+
+def test_firmware_that_is_expected_must_come(cycled: Cycled) -> None:
+    words = r"firmware is still '1\.0' and '1\.1' was to come"
+    with cycled.visit(OF_A) as visit, pytest.raises(DriveFault, match=words):
+        cycle(visit, expected_firmware="1.1")
+
+
+def test_a_drive_on_the_hosts_outlet_goes_with_the_host_and_every_drive_in_it(
+    cycled: Cycled, bench: Bench
+) -> None:
+    """This machine is its own rig, and is not cut: so it is refused by the cycle itself."""
+    with cycled.visit(OF_HOST) as visit, pytest.raises(Misuse, match="runs on"):
+        cycle(visit)
+    admitted = ["admitted a to cut power", "admitted the host of a and b"]
+    assert bench.did == [*admitted, "released the host", "released a"]
+
+
+def test_a_drive_that_no_outlet_feeds_is_said_and_how_to_leave_it_out(cycled: Cycled) -> None:
+    words = r"no outlet feeds slot a.*-k 'not power_cycle'"
+    with cycled.visit(OF_B) as visit, pytest.raises(Misuse, match=words):
+        cycle(visit)
+
+
+def test_an_outlet_that_a_killed_run_leaves_off_is_on_record_on_this_machine(
+    cycled: Cycled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benches: list[power.Bench] = []
+
+    def taken_down(made: power.Bench, *_: object, **__: object) -> None:
+        benches.append(made)
+        raise RigTrouble("noted")
+
+    monkeypatch.setattr(cycling, "power_cycle", taken_down)
+    with cycled.visit(OF_A) as visit:
+        with pytest.raises(RigTrouble, match="noted"):
+            cycle(visit)
+        (made,) = benches
+        assert made.journal is visit.station.here_journal
+        assert made.host is visit.station.host
+        assert made.watch is visit.station.watch

@@ -1,0 +1,126 @@
+"""A verdict in words: every figure, what voids or limits it, what to do next."""
+
+from dataclasses import replace
+
+import pytest
+
+from leadline.claims import Claim, Load
+from leadline.expected import Limit
+from leadline.explain import explain, ratio_text
+from leadline.load.workload import random_read
+from leadline.verdict.verdict import Outcome, RateEstimate, Reason, Verdict
+from selftests.test_claims import Ruling
+
+PASSED = Verdict(
+    Outcome.PASS,
+    "settled",
+    ">=",
+    3.0,
+    4,
+    "pair",
+    8.0,
+    estimate=7.214,
+    low=6.984,
+    high=7.447,
+    rates=(RateEstimate(7214.4, 7000.0, 7400.0), RateEstimate(1000.0, 990.0, 1010.0)),
+    notes=("the signs agree",),
+)
+
+
+READS = Load(random_read(), Ruling(), full_depth=32)
+EIGHT, ONE = READS.at(depth=8), READS.at(depth=1)
+THREE_TIMES = "random_read.at(depth=8) >= 3 * random_read.at(depth=1)"
+
+
+def explained(verdict: Verdict, claim: Claim | None = None) -> list[str]:
+    said = (claim or EIGHT >= 3 * ONE).statement
+    return explain(verdict, said, cell="bench-a", repeat="leadline hil this").splitlines()
+
+
+def test_the_whole_story_of_a_pass() -> None:
+    assert explained(PASSED) == [
+        f"PASS: {THREE_TIMES} holds on bench-a",
+        "  random_read.at(depth=8): 7214 requests/s [7000, 7400]",
+        "  random_read.at(depth=1): 1000 requests/s [990, 1010]",
+        "  ratio: 7.21 [6.98, 7.45], over 4 pairs of slices",
+        "  threshold: >= 3",
+        "  cost: 8.0 drive-seconds",
+        "  note: the signs agree",
+        "  repeat: leadline hil this",
+    ]
+
+
+def test_a_limit_of_the_matrix_is_cited() -> None:
+    claim = Limit(3.0, "a claim", "recorded sweeps") * ONE <= EIGHT
+    assert "  threshold: >= 3 (recorded sweeps)" in explained(PASSED, claim)
+
+
+def test_a_failure_does_not_hold() -> None:
+    first = explained(replace(PASSED, outcome=Outcome.FAIL))[0]
+    assert first == f"FAIL: {THREE_TIMES} does not hold on bench-a"
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("marginal", "more drive time would not tell"),
+        ("budget", "raise it with --drive-time"),
+        ("void", "the evidence does not count"),
+    ],
+)
+def test_what_is_inconclusive_says_why_and_what_to_do(reason: Reason, words: str) -> None:
+    verdict = replace(PASSED, outcome=Outcome.INCONCLUSIVE, reason=reason)
+    first = explained(verdict)[0]
+    assert first.startswith(f"INCONCLUSIVE ({reason}): {THREE_TIMES} on bench-a: ")
+    assert words in first
+
+
+def test_a_rate_against_a_figure_is_told_in_the_figures_unit() -> None:
+    verdict = replace(PASSED, threshold=20.0, unit="slice", count=9, rates=())
+    assert explained(verdict, EIGHT.mb_per_s >= Limit(20, "c", "a data sheet"))[:3] == [
+        "PASS: random_read.at(depth=8).mb_per_s >= 20 MB/s holds on bench-a",
+        "  rate: 7.21 [6.98, 7.45] MB/s, over 9 slices",
+        "  threshold: >= 20 MB/s (a data sheet)",
+    ]
+
+
+def test_agreement_says_how_close() -> None:
+    verdict = replace(PASSED, direction="within", threshold=0.05, estimate=1.01, low=1, high=1.02)
+    lines = explained(verdict, EIGHT.agrees_with(ONE, within=0.05))
+    assert "  ratio: 1.01 [1, 1.02], over 4 pairs of slices" in lines
+    assert "  threshold: within 5 % of each other" in lines
+
+
+def test_a_dip_names_its_depth_and_its_neighbours() -> None:
+    low = RateEstimate(900.0, 880.0, 920.0)
+    high = RateEstimate(1000.0, 980.0, 1020.0)
+    verdict = replace(
+        PASSED,
+        outcome=Outcome.FAIL,
+        threshold=0.96,
+        unit="triple",
+        estimate=0.9,
+        low=0.88,
+        high=0.92,
+        rates=(low, high, high),
+        notes=("depth 19 against 18 and 20",),
+    )
+    lines = explained(verdict, READS.curve().has_no_dip())
+    assert lines[0].startswith("FAIL: random_read.curve(depth 1 to 32) has no dip of more than ")
+    assert "  at the depth: 900 requests/s [880, 920]" in lines
+    assert "  rate over its neighbours' chord: 0.9 [0.88, 0.92], over 4 triples of slices" in lines
+    assert "  note: depth 19 against 18 and 20" in lines
+
+
+def test_a_verdict_without_any_pair_has_its_voids_and_no_figures() -> None:
+    verdict = Verdict(
+        Outcome.INCONCLUSIVE, "void", ">=", 3.0, 0, "pair", 4.0, voids=("too-short", "cpu")
+    )
+    assert explained(verdict)[1:] == [
+        "  threshold: >= 3",
+        "  cost: 4.0 drive-seconds",
+        "  void: too-short",
+        "  void: cpu",
+        "  repeat: leadline hil this",
+    ]
+    assert ratio_text(verdict) == ""

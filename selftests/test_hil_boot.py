@@ -1,0 +1,108 @@
+"""`leadline hil` and its virtual rigs: started, counted, stopped, and waited for."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from leadline.commands import hil
+from leadline.errors import RigTrouble
+from leadline.inventory.rig import Rig
+from leadline.virtual import rig as virtual
+from selftests.hil_world import Vendor, vendor
+from selftests.vendor import MATRIX, RIG
+
+__all__ = ["vendor"]  # a fixture
+
+
+@pytest.fixture
+def up(vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the virtual rig says of itself; starting it is only noted."""
+    status = {"running": False}
+
+    @contextmanager
+    def running(rig: Rig) -> Iterator[None]:
+        vendor.did.append(f"{rig.name} up")
+        yield
+        vendor.did.append(f"{rig.name} down")
+
+    def preflight(rigs: Sequence[Rig], total: int) -> None:
+        vendor.did.append(f"looked at {len(rigs)} of {total}")
+
+    monkeypatch.setattr(virtual, "running", running)
+    monkeypatch.setattr(virtual, "status", lambda _: status)
+    monkeypatch.setattr(hil, "refuse_absent", preflight)
+    return status
+
+
+def test_a_virtual_rig_is_started_counted_and_stopped(vendor: Vendor, up: dict[str, Any]) -> None:
+    assert vendor.hil("-k", "holds and scsi1", "test_all.py", rig=RIG, matrix=MATRIX) == 0
+    assert vendor.did == ["looked at 0 of 1", "virtual up", "virtual down"]
+    assert [row["name"] for row in vendor.kept("phases")] == ["boot"]
+
+
+def test_a_virtual_rig_that_is_up_stays_up(vendor: Vendor, up: dict[str, Any]) -> None:
+    up["running"] = True
+    assert vendor.hil("-k", "holds and scsi1", "test_all.py", rig=RIG, matrix=MATRIX) == 0
+    assert vendor.did == ["looked at 0 of 1"]
+
+
+# Tests are collected while virtual rigs boot, and wait for them.
+
+MARKS = """
+from pathlib import Path
+Path("collected").touch()
+def test_ran():
+    Path("ran").touch()
+"""
+
+
+def await_file(path: Path) -> None:
+    limit = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+def test_tests_are_collected_while_a_rig_boots_and_wait_for_it(
+    vendor: Vendor, up: dict[str, Any], monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    (vendor.folder / "test_marks.py").write_text(MARKS)
+    ran = vendor.folder / "ran"
+
+    @contextmanager
+    def booting(rig: Rig) -> Iterator[None]:
+        await_file(vendor.folder / "collected")
+        time.sleep(0.5)
+        assert not ran.exists()
+        yield
+
+    monkeypatch.setattr(virtual, "running", booting)
+    assert vendor.hil("test_marks.py", *workers, rig=RIG, matrix=MATRIX) == 0
+    assert ran.exists()
+
+
+@pytest.mark.parametrize("error", [RigTrouble("the guest hangs"), KeyboardInterrupt()])
+def test_a_rig_that_does_not_boot_runs_no_test_and_leaves_no_child(
+    vendor: Vendor,
+    up: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+) -> None:
+    (vendor.folder / "test_marks.py").write_text(MARKS)
+
+    def broken(rig: Rig) -> NoReturn:
+        await_file(vendor.folder / "collected")
+        raise error
+
+    monkeypatch.setattr(virtual, "running", broken)
+    code = vendor.hil("test_marks.py", rig=RIG, matrix=MATRIX)
+    assert code == (3 if isinstance(error, RigTrouble) else 130)
+    assert not (vendor.folder / "ran").exists()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

@@ -1,0 +1,280 @@
+"""`leadline hil` around its child: exit codes, the record, what is mended, and Ctrl-C."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from leadline.commands import hil
+from leadline.errors import RigTrouble
+from leadline.host import journal
+from leadline.host.connection import open_host
+from leadline.inventory.rig import HostSpec
+from leadline.power.outlets import ENTRY
+from leadline.preflight import refuse_absent
+from leadline.results.record import FILE_NAME
+from leadline.virtual.pdu import VirtualPdu
+from selftests.hil_world import Vendor, vendor
+from selftests.power_world import pdu_spec, quick
+from selftests.vendor import MATRIX
+from selftests.visit_world import RIG as RIG_TEXT
+
+__all__ = ["quick", "vendor"]  # fixtures
+
+
+@pytest.mark.parametrize(
+    ("selected", "code"),
+    [
+        ("holds", 0),
+        ("plain", 1),
+        ("test_usage or plain", 2),
+        ("test_rig or holds", 3),
+        ("evidence", 4),
+        ("defect", 70),
+        ("crash", 70),
+        ("without_a_drive", 1),
+        ("no_such_test", 2),
+    ],
+)
+def test_the_exit_code_is_what_the_tests_came_to_and_so_on_record(
+    vendor: Vendor, selected: str, code: int
+) -> None:
+    assert vendor.hil("-k", selected, "test_all.py") == code
+    assert vendor.exit_code() == code
+    (run,) = vendor.kept("runs")
+    assert vendor.mended == ([] if code == 0 else [(["bench"], run["id"])])
+    assert run["command"] == f"leadline hil -k {selected} test_all.py"
+
+
+def test_an_option_that_pytest_does_not_know_is_usage(vendor: Vendor) -> None:
+    assert vendor.hil("--no-such-option", "test_all.py") == 2
+
+
+def test_what_was_mended_is_said_even_where_nobody_listens(
+    vendor: Vendor, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vendor.hil("-k", "plain and not b", "test_all.py")
+    said = capfd.readouterr().err
+    assert "leadline: a setting was given back\nleadline: and another\n" in said
+
+    class Gone:
+        def write(self, _: str) -> None:
+            raise BrokenPipeError
+
+        def flush(self) -> None:
+            pass
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    assert vendor.hil("-k", "plain", "test_all.py") == 1
+
+
+def test_json_is_all_of_stdout(vendor: Vendor, capfd: pytest.CaptureFixture[str]) -> None:
+    (vendor.folder / "test_one.py").write_text(
+        "from leadline.errors import DriveFault\n"
+        "def test_drive(visit):\n    print('chatter'); raise DriveFault('it did')\n"
+    )
+    assert vendor.hil("--json", "-k", "a-MODEL", "test_one.py") == 1
+    out, err = capfd.readouterr()
+    said = json.loads(out)
+    (run,) = vendor.kept("runs")
+    assert (said["run"], said["exit_code"]) == (run["id"], 1)
+    assert said["outcomes"] == [
+        {"cell": "bench-a-MODEL-1.0", "claim": "drive", "outcome": "fail", "message": "it did"}
+    ]
+    assert said["verdicts"] == []
+    assert said["results"] == str(vendor.folder / "leadline-results")
+    assert "chatter" in err
+    assert "Leadline, run" in err
+
+
+VERDICT = """
+from leadline.results.record import Record
+from leadline.results.schema import VerdictRow
+from leadline.running import RUN
+
+def test_judged(visit, pytestconfig):
+    run = pytestconfig.stash[RUN]
+    row = VerdictRow(cell="c", claim="judged", statement="", outcome="PASS", reason="settled",
+                     threshold=3.0, drive_seconds=8.0, details={"estimate": 7.2},
+                     settling="s", basis={})
+    Record(run.results, run.id).add(row)
+"""
+
+
+def test_json_has_the_whole_of_every_verdict(
+    vendor: Vendor, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (vendor.folder / "test_one.py").write_text(VERDICT)
+    assert vendor.hil("--json", "-k", "a-MODEL", "test_one.py") == 0
+    assert json.loads(capfd.readouterr().out)["verdicts"] == [{"estimate": 7.2}]
+
+
+def test_without_a_path_the_suite_is_run(vendor: Vendor, capfd: pytest.CaptureFixture[str]) -> None:
+    assert vendor.hil("--collect-only", "-q") == 0
+    out = capfd.readouterr().out
+    assert "test_depth_8_is_at_least_three_times_depth_1[bench-a-" in out
+    assert "test_all.py" not in out
+
+
+def test_results_go_where_they_are_wanted(vendor: Vendor) -> None:
+    assert vendor.hil("--results", "there", "-k", "holds", "test_all.py") == 0
+    assert not (vendor.folder / "leadline-results").exists()
+    with sqlite3.connect(vendor.folder / "there" / FILE_NAME) as connection:
+        assert connection.execute("select count(*) from outcomes").fetchone() == (2,)
+
+
+def test_the_vendors_own_settings_hold_wherever_the_rig_file_is(
+    vendor: Vendor, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """pytest looks for its configuration beside every path that it is given."""
+    elsewhere = tmp_path_factory.mktemp("rigs")
+    (elsewhere / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    for name in ("bench.yaml", "matrix.yaml"):
+        (vendor.folder / name).rename(elsewhere / name)
+    (vendor.folder / "tests").mkdir()
+    (vendor.folder / "test_all.py").rename(vendor.folder / "tests" / "test_all.py")
+    (vendor.folder / "pytest.ini").write_text("[pytest]\naddopts = -k holds\n")
+    files = {"rig": elsewhere / "bench.yaml", "matrix": elsewhere / "matrix.yaml"}
+    assert vendor.hil("tests", **files) == 0
+    assert [row["claim"] for row in vendor.kept("outcomes")] == ["holds", "holds"]
+
+
+def test_a_rig_in_trouble_before_any_test_is_on_record_as_that(
+    vendor: Vendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RigTrouble("rig bench: not there")
+
+    monkeypatch.setattr(hil, "refuse_absent", refuse)
+    assert vendor.hil("test_all.py") == 3
+    assert vendor.exit_code() == 3
+
+
+def test_a_host_that_a_dead_run_left_without_power_has_it_again_before_it_is_asked(
+    vendor: Vendor, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = vendor.folder
+    monkeypatch.setattr(hil, "refuse_absent", refuse_absent)
+    monkeypatch.setattr(journal, "default_directory", lambda _: str(folder / "journal"))
+    pdu = pdu_spec(folder)
+    with open_host(HostSpec(reach="local")) as dying:
+        record = {"outlets": [{"pdu": pdu.model_dump(), "outlet": 1}], "rescan": None}
+        journal.Journal(dying, "dead").open_entry(ENTRY, record)
+    text = RIG_TEXT.replace("reach: local", "reach: ssh, address: localhost.invalid")
+    strip = f"pdus: [{{name: p, family: baytech-rpc3, port: {pdu.port}, outlets: 4}}]\n"
+    vendor.rig.write_text(text + strip)
+    with VirtualPdu(4, lambda *_: None, Path(pdu.port), on=[2]) as unit:
+        assert vendor.hil("test_all.py") == 3
+        assert unit.contacts[1]
+    said = capfd.readouterr().err
+    assert "is on again, after run dead" in said
+    assert said.index("is on again") < said.index("rig bench: ")
+    assert vendor.hil("test_all.py") == 3, "and without its PDU nothing else is said of outlets"
+
+
+def test_files_that_contradict_each_other_start_nothing(vendor: Vendor) -> None:
+    assert vendor.hil("test_all.py", matrix=MATRIX) == 2
+    assert not (vendor.folder / "leadline-results").exists()
+
+
+# Ctrl-C and its relatives.
+
+
+def test_ctrl_c_before_the_child_is_there_ends_it_at_once(
+    vendor: Vendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hil, "refuse_absent", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    before = [signal.getsignal(number) for number in hil.Signals._NUMBERS]
+    assert vendor.hil("test_all.py") == 130
+    assert vendor.exit_code() == 130
+    assert vendor.kept("outcomes") == []
+    assert [signal.getsignal(number) for number in hil.Signals._NUMBERS] == before
+
+
+def test_a_signal_while_things_are_put_back_is_heard_afterwards(
+    vendor: Vendor, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def mend(*_: object) -> list[str]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return ["all was put back"]
+
+    monkeypatch.setattr(hil, "mend", mend)
+    assert vendor.hil("-k", "plain", "test_all.py") == 130
+    assert "all was put back" in capfd.readouterr().err
+    assert vendor.exit_code() == 130
+
+
+LONG = """
+import os, time
+from pathlib import Path
+import pytest
+
+@pytest.fixture
+def borrowed(visit):
+    yield
+    while not Path("signals-sent").exists():
+        time.sleep(0.05)
+    Path("given-back").touch()
+
+def test_long(borrowed):
+    Path("session").write_text(str(os.getsid(0)))
+    time.sleep(60)
+"""
+STEERED = """
+import sys
+from leadline.cli import main
+from leadline.commands import hil
+hil.refuse_absent = lambda *_: None
+hil.mend = lambda *_: ["mended"]
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP, signal.SIGINT, signal.SIGTERM]],
+    ids=lambda signals: "-".join(number.name for number in signals),
+)
+def test_the_first_signal_stops_the_tests_and_others_wait(
+    vendor: Vendor, signals: Sequence[signal.Signals]
+) -> None:
+    (vendor.folder / "test_long.py").write_text(LONG)
+    words = ["hil", "--rig", "bench.yaml", "--matrix", "matrix.yaml", "-x", "test_long.py"]
+    said = vendor.folder / "said"
+    with said.open("w") as stderr:
+        steering = subprocess.Popen(
+            [sys.executable, "-c", STEERED, *words],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    wait_for((vendor.folder / "session").exists)
+    for heard, number in enumerate(signals):
+        wait_for(lambda n=heard: said.read_text().count("leadline: ") == n)  # type: ignore[misc]
+        steering.send_signal(number)
+    wait_for(lambda: said.read_text().count("leadline: ") == len(signals))
+    (vendor.folder / "signals-sent").touch()
+    out, _ = steering.communicate(timeout=60)
+    err = said.read_text()
+    assert steering.returncode == 130, out + err
+    assert (vendor.folder / "given-back").exists()
+    assert out.count("KeyboardInterrupt") > 0
+    assert "leadline: stopping; outlets and settings are put back first" in err
+    assert err.count("please wait") == len(signals) - 1
+    assert err.endswith("leadline: mended\n")
+    assert int((vendor.folder / "session").read_text()) != os.getsid(0), "out of Ctrl-C's way"
+    assert vendor.exit_code() == 130
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < limit
+        time.sleep(0.05)

@@ -1,0 +1,100 @@
+"""Curves: what the screen picks, what confirming decides, and what it costs."""
+
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from leadline.claims import ClaimFailed, Unsettled
+from leadline.load.slices import LITTLES_LAW, TOO_SHORT
+from leadline.verdict.verdict import Outcome
+from selftests.slice_drive import SliceDrive
+from selftests.test_judge import judged
+
+DEPTHS = range(1, 33)
+CHANNELS = 8
+
+
+def healthy(depth: int) -> float:
+    """A drive of eight channels whose rate bends softly into its best one."""
+    return 1000 * CHANNELS * depth / (depth + CHANNELS - 1)
+
+
+def drive(*, seed: int = 1, changed: Mapping[int, float] | None = None) -> SliceDrive:
+    """A healthy drive, but at some depths for a share of the rate: `{19: 0.92}`."""
+    rates = {depth: healthy(depth) * (changed or {}).get(depth, 1.0) for depth in DEPTHS}
+    return SliceDrive(rates, chance=random.Random(seed))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_healthy_curve_is_clean(seed: int) -> None:
+    reads, kept = judged(drive(seed=seed))
+    assert reads.curve().has_no_dip()
+    (verdict,) = kept.verdicts
+    assert verdict.unit == "triple"
+    assert verdict.drive_seconds <= 32 * 65 / 15
+    assert "knee at depth" in verdict.notes[-2]
+
+
+@pytest.mark.parametrize("depth", [3, 13, 19, 29])
+def test_a_dip_of_8_percent_is_found_and_named(depth: int) -> None:
+    reads, kept = judged(drive(changed={depth: 0.92}))
+    with pytest.raises(ClaimFailed) as failure:
+        assert reads.curve().has_no_dip()
+    assert f"depth {depth} against {depth - 1} and {depth + 1}" in str(failure.value)
+    chord = (healthy(depth - 1) + healthy(depth + 1)) / 2
+    assert kept.verdicts[0].estimate == pytest.approx(0.92 * healthy(depth) / chord, abs=0.02)
+
+
+def test_screening_picks_and_confirming_decides_on_slices_measured_afresh() -> None:
+    reads, kept = judged(drive(changed={19: 0.92}))
+    with pytest.raises(ClaimFailed):
+        assert reads.curve().has_no_dip()
+    sides = [side for side, _ in kept.slices]
+    screened = [side for side in sides if side.startswith("screen ")]
+    assert len(screened) % len(DEPTHS) == 0
+    fresh = sides[len(screened) :]
+    assert set(fresh) == {"below", "at", "above"}
+    assert kept.verdicts[0].count == len(fresh) / 3
+
+
+def test_a_drive_that_collapses_at_its_last_depth() -> None:
+    reads, _ = judged(drive(changed={32: 0.7}))
+    with pytest.raises(ClaimFailed, match=r"depth 32 against \d+, the best one"):
+        assert reads.curve().does_not_collapse(within=0.1)
+    reads, _ = judged(drive())
+    assert reads.curve().does_not_collapse(within=0.1)
+
+
+def test_a_few_depths_are_a_curve_too() -> None:
+    rates = {depth: healthy(depth) for depth in (1, 4, 8, 16)}
+    reads, _ = judged(SliceDrive(rates))
+    assert reads.curve(sorted(rates)).has_no_dip()
+
+
+def test_a_drive_whose_slices_do_not_count_voids_the_curve() -> None:
+    spoilt = drive()
+    spoilt.spoil = LITTLES_LAW
+    reads, kept = judged(spoilt)
+    with pytest.raises(Unsettled, match=LITTLES_LAW):
+        assert reads.curve().has_no_dip()
+    (verdict,) = kept.verdicts
+    assert (verdict.outcome, verdict.reason) == (Outcome.INCONCLUSIVE, "void")
+    assert verdict.drive_seconds > 0
+
+
+def test_slices_are_lengthened_at_the_depths_that_need_it() -> None:
+    """At depth 32 the queue of a slow drive takes long to turn over five times."""
+    reads, kept = judged(SliceDrive({depth: healthy(depth) / 40 for depth in DEPTHS}))
+    assert reads.curve().has_no_dip()
+    lengths = {
+        measured.setting.device_depth: measured.setting.seconds for _, measured in kept.slices
+    }
+    assert lengths[32] > 2 * lengths[2]
+
+
+def test_a_drive_too_slow_for_any_slice_voids_the_curve() -> None:
+    reads, kept = judged(SliceDrive({depth: healthy(depth) / 1e5 for depth in DEPTHS}))
+    with pytest.raises(Unsettled, match=TOO_SHORT):
+        assert reads.curve().has_no_dip()
+    assert {measured.setting.seconds for _, measured in kept.slices} == {0.5}

@@ -1,0 +1,155 @@
+"""What dead runs left is mended: outlets first, then settings, and each that cannot be is said."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from leadline import mend as mend_module
+from leadline.host import journal as journal_module
+from leadline.host.connection import Host, open_host
+from leadline.host.journal import Journal
+from leadline.inventory.rig import HostSpec, Rig
+from leadline.mend import mend, mend_power
+from leadline.power.outlets import ENTRY
+from leadline.virtual.pdu import VirtualPdu
+from selftests.power_world import pdu_spec, quick
+from selftests.visit_world import make_run
+
+__all__ = ["quick"]  # a fixture
+
+AWAY = HostSpec(reach="ssh", address="localhost.invalid")
+
+
+class Machines:
+    """This machine as two: what steers the rig, and the rig; each with journals of its own."""
+
+    def __init__(self, folder: Path, rig_host: HostSpec) -> None:
+        self.folder = folder
+        self._rig_host = rig_host
+
+    def open_host(self, spec: HostSpec) -> Host:
+        host = open_host(spec)
+        if spec is self._rig_host:
+            host.name = "rig"
+        return host
+
+    def directory(self, host: Host) -> str:
+        return str(self.folder / f"journal of {host.name}")
+
+    def setting(self, name: str) -> Path:
+        path = self.folder / name
+        path.write_text("old")
+        return path
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return make_run(tmp_path).rigs["bench"]
+
+
+@pytest.fixture
+def machines(tmp_path: Path, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Machines:
+    made = Machines(tmp_path, rig.host)
+    monkeypatch.setattr(mend_module, "open_host", made.open_host)
+    monkeypatch.setattr(journal_module, "default_directory", made.directory)
+    return made
+
+
+@pytest.fixture
+def dying(machines: Machines, rig: Rig) -> Iterator[dict[str, Host]]:
+    """Connections of a run that is about to die, by machine."""
+    with ExitStack() as stack:
+        specs = {"here": HostSpec(reach="local"), "rig": rig.host}
+        yield {name: stack.enter_context(machines.open_host(spec)) for name, spec in specs.items()}
+
+
+def test_the_settings_of_the_run_that_ended_and_of_dead_ones_are_given_back(
+    machines: Machines, dying: dict[str, Host], rig: Rig
+) -> None:
+    ended, dead = machines.setting("ended"), machines.setting("dead")
+    Journal(dying["rig"], "run-1").change(str(ended), "new")
+    Journal(dying["rig"], "run-0").change(str(dead), "new")
+    dying["rig"].close()
+    said = mend([rig], "run-1")
+    assert (ended.read_text(), dead.read_text()) == ("old", "old")
+    assert [sentence.rpartition("run ")[2] for sentence in said] == ["run-1", "run-0"]
+
+
+@pytest.mark.parametrize("where", ["here", "rig"])
+def test_the_agent_of_the_run_that_ended_is_given_time_to_end(
+    machines: Machines, dying: dict[str, Host], rig: Rig, where: str
+) -> None:
+    setting = machines.setting("setting")
+    Journal(dying[where], "run-1").change(str(setting), "new")
+    threading.Timer(0.5, dying[where].close).start()
+    mend([rig], "run-1")
+    assert setting.read_text() == "old"
+
+
+def test_an_outlet_that_was_left_off_is_on_again_before_settings_are_given_back(
+    machines: Machines, dying: dict[str, Host], rig: Rig, tmp_path: Path
+) -> None:
+    setting, spec = machines.setting("setting"), pdu_spec(tmp_path)
+    as_outlet: list[str] = []
+    leave_off(dying["here"], spec.model_dump())
+    Journal(dying["rig"], "run-1").change(str(setting), "new")
+    for host in dying.values():
+        host.close()
+    with VirtualPdu(
+        4, lambda *_: as_outlet.append(setting.read_text()), tmp_path / "pdu", on=[1]
+    ) as unit:
+        outlet, given_back = mend([rig.model_copy(update={"pdus": (spec,)})], "run-1")
+        unit.settle(5)
+        assert unit.contacts[2]
+    assert "is on again" in outlet
+    assert "new -> old" in given_back
+    assert as_outlet == ["new"], "the outlet came first"
+
+
+def leave_off(host: Host, pdu: dict[str, object]) -> None:
+    record = {"outlets": [{"pdu": pdu, "outlet": 2}], "rescan": None}
+    Journal(host, "run-1").open_entry(ENTRY, record)
+
+
+def test_what_cannot_be_mended_is_said_and_stops_nothing_else(
+    machines: Machines, dying: dict[str, Host], rig: Rig, tmp_path: Path
+) -> None:
+    setting, spec = machines.setting("setting"), pdu_spec(tmp_path)
+    leave_off(dying["here"], spec.model_dump())
+    Journal(dying["rig"], "run-1").change(str(setting), "new")
+    for host in dying.values():
+        host.close()
+    lost = rig.model_copy(update={"name": "lost", "host": AWAY})
+    outlet, away, given_back = mend([lost, rig.model_copy(update={"pdus": (spec,)})], "run-1")
+    assert outlet.startswith("an outlet could not be switched on again: left off by run run-1")
+    assert away.startswith("rig lost: settings could not be given back: ")
+    assert "new -> old" in given_back
+    assert setting.read_text() == "old"
+
+
+def test_power_alone_is_mended_before_a_rig_is_asked_for_anything(
+    machines: Machines, dying: dict[str, Host], rig: Rig, tmp_path: Path
+) -> None:
+    spec = pdu_spec(tmp_path)
+    leave_off(dying["here"], spec.model_dump())
+    dying["here"].close()
+    fed = rig.model_copy(update={"pdus": (spec,), "host": AWAY})
+    assert mend_power([rig]) == [], "which has no PDU"
+    (trouble,) = mend_power([rig, fed])
+    assert trouble.startswith("an outlet could not be switched on again: left off by run run-1")
+    with VirtualPdu(4, lambda *_: None, tmp_path / "pdu", on=[1]) as unit:
+        (said,) = mend_power([rig, fed])
+        assert unit.contacts[2]
+    assert "is on again" in said
+
+
+def test_an_outlet_of_another_rig_that_is_gone_is_only_said(
+    machines: Machines, dying: dict[str, Host], rig: Rig, tmp_path: Path
+) -> None:
+    leave_off(dying["here"], pdu_spec(tmp_path).model_dump())
+    dying["here"].close()
+    (said,) = mend([rig], "run-1")
+    assert said.startswith("left off by run run-1, and cannot be switched on")

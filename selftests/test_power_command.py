@@ -1,0 +1,236 @@
+"""`leadline power` on a rig that answers: leave, leases, the drives before and after, the outlet.
+
+Before a host that does not answer it stands in `test_virtual_pdu`.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from leadline.cli import main
+from leadline.commands import power as command
+from leadline.drive import bind as bind_module
+from leadline.drive import guard
+from leadline.drive.bind import Drive, Seen
+from leadline.errors import RigTrouble
+from leadline.host import journal, lease
+from leadline.host.connection import Host, open_host
+from leadline.host.lease import LeaseTaken, take
+from leadline.inventory.rig import DriveSpec, HostSpec
+from leadline.power import cycle, sight
+from leadline.power.outlets import ENTRY
+from selftests.outlet_rig import (
+    OF_A,
+    OF_BOTH,
+    OF_HOST,
+    SECOND,
+    Eyes,
+    Permit,
+    rig_file,
+)
+from selftests.power_world import Stage, drive, pdu_spec, quick, stage
+from selftests.visit_world import WWN
+
+__all__ = ["quick", "stage"]  # fixtures
+
+GRACEFUL = ["delete a", "outlet 2 off", "rescan", "outlet 2 on"]
+
+
+@dataclass
+class Rig:
+    """The command before a rig whose drives are made up, and whose PDU is on a pty."""
+
+    stage: Stage
+    capsys: pytest.CaptureFixture[str]
+    did: list[str] = field(default_factory=list)
+    after: dict[str, str] = field(default_factory=dict)  # serial numbers that come back, by slot
+
+    def run(self, *words: str, outlets: Sequence[str] = (OF_A,)) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr."""
+        path = self.stage.tmp_path / "bench.yaml"
+        path.write_text(rig_file(self.stage.tmp_path, *outlets))
+        code = main(["power", "--rig", str(path), *words])
+        self.stage.unit.settle(5)
+        return code, *self.capsys.readouterr()
+
+    def json(self, *words: str, outlets: Sequence[str] = (OF_A,)) -> dict[str, Any]:
+        code, out, err = self.run(*words, "--json", outlets=outlets)
+        assert code == 0, err
+        said: dict[str, Any] = json.loads(out)
+        return said
+
+    def admit(self, host: Host, spec: DriveSpec, drive: Drive, purpose: str) -> Permit:
+        self.did.append(f"admitted {spec.slot} to {purpose}")
+        return Permit(spec.slot, self.did)
+
+    def admit_host(self, host: Host, drives: Sequence[Drive]) -> Permit:
+        self.did.append(f"admitted the host of {len(drives)}")
+        return Permit("the host", self.did)
+
+    def eyes(self, host: Host, drive: Drive, disks: Sequence[Seen]) -> Eyes:
+        slot = drive.spec.slot
+        made = Eyes(self.stage.world, slot)
+        if slot in self.after:
+            changed = replace(made.drive.identity, serial=self.after[slot])
+            made.identity = lambda _: changed  # type: ignore[assignment, method-assign]
+        return made
+
+    def both_go(self, outlet: int, on: bool) -> None:
+        """Drive b hangs on the outlet of drive a, too."""
+        for kept in (self.stage.world.powered, self.stage.world.kernel):
+            (kept.add if on else kept.discard)("b")
+
+
+@pytest.fixture
+def rig(stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rig:
+    made = Rig(stage, capsys)
+    stage.pdu.close()
+    monkeypatch.setattr(journal, "default_directory", lambda _: str(stage.tmp_path / "journal"))
+    monkeypatch.setattr(lease, "DIRECTORY", str(stage.tmp_path / "leases"))
+    monkeypatch.setattr(bind_module, "bind", lambda _, spec: drive(spec.slot))
+    monkeypatch.setattr(guard, "admit", made.admit)
+    monkeypatch.setattr(guard, "admit_host", made.admit_host)
+    for module in (cycle, bind_module):
+        monkeypatch.setattr(module, "scan", lambda host: ())
+    for module in (cycle, sight):
+        monkeypatch.setattr(module, "Sight", made.eyes)
+    return made
+
+
+def test_a_cycle_is_verified_and_said(rig: Rig) -> None:
+    code, out, _ = rig.run("a", "cycle")
+    assert code == 0
+    assert rig.stage.world.did == GRACEFUL
+    assert rig.did == ["admitted a to cut power", "released a"]
+    assert out.startswith("outlet a (2 of PDU p): cycled: a off for 0.1 s and the same as before; ")
+    assert "a ready 0." in out
+    said = rig.json("a", "cycle")
+    assert (said["on"], said["verified"], said["drives"]) == (True, True, ["a"])
+    assert said["phases"]["off_s"] >= 0.1
+    assert list((rig.stage.tmp_path / "journal").iterdir()) == []
+
+
+def test_an_abrupt_cycle_tells_the_drive_nothing(rig: Rig) -> None:
+    assert rig.run("a", "cycle", "--abrupt")[0] == 0
+    assert rig.stage.world.did == GRACEFUL[1:]
+
+
+def test_off_is_proven_and_stays(rig: Rig) -> None:
+    code, out, _ = rig.run("a", "off")
+    assert (code, out) == (0, "outlet a (2 of PDU p): off, by readback; a gone\n")
+    assert rig.stage.world.did == GRACEFUL[:3]
+    assert rig.run("a", "status")[1] == "outlet a (2 of PDU p): off, by readback\n"
+    assert rig.run("a", "on")[1] == "outlet a (2 of PDU p): on, by readback\n"
+    assert rig.json("a", "off", "--abrupt")["on"] is False
+    assert rig.stage.world.did[4:] == ["outlet 2 off", "rescan"]
+
+
+def test_a_drive_that_somebody_tests_is_not_cut_whatever_is_said(rig: Rig) -> None:
+    with open_host(HostSpec(reach="local")) as other, take(other, WWN, "ann run 7"):
+        for action in ("off", "cycle"):
+            code, out, err = rig.run("a", action, "--yes")
+            assert (code, out) == (3, "")
+            assert "is in use by ann run 7" in err
+    assert rig.stage.world.did == []
+
+
+def test_drives_are_leased_while_their_power_is_off(rig: Rig) -> None:
+    taken: list[str] = []
+
+    def ask(outlet: int, on: bool) -> None:
+        with open_host(HostSpec(reach="local")) as other:
+            try:
+                take(other, WWN, "ann").release()
+            except LeaseTaken as error:
+                taken.append(error.holder)
+
+    rig.stage.world.switched = ask
+    assert rig.run("a", "cycle")[0] == 0
+    assert len(taken) == 2
+    assert "run power" in taken[0]
+
+
+def test_an_outlet_that_a_dead_run_left_off_is_switched_on_and_said(rig: Rig) -> None:
+    with open_host(HostSpec(reach="local")) as dying:
+        pdu = pdu_spec(rig.stage.tmp_path).model_dump()
+        record = {"outlets": [{"pdu": pdu, "outlet": 4}], "rescan": None}
+        journal.Journal(dying, "dead").open_entry(ENTRY, record)
+    _, _, err = rig.run("a", "cycle")
+    assert err.startswith("leadline: outlet 4 of PDU 'p'")
+
+
+@pytest.mark.parametrize("yes", [False, True])
+def test_one_of_two_outlets_proves_nothing_about_the_drive(rig: Rig, yes: bool) -> None:
+    words = ("a", "off", "--yes") if yes else ("a", "off")
+    code, out, err = rig.run(*words, outlets=[OF_A, SECOND])
+    if yes:
+        assert (code, out) == (0, "outlet a (2 of PDU p): off, by readback\n")
+    else:
+        assert code == 3
+        assert "outlet second feeds the same as outlet a" in err
+    assert rig.did == [], "nobody was asked for leave to cut a drive"
+
+
+def test_a_hosts_outlet_takes_drives_with_outlets_of_their_own(rig: Rig) -> None:
+    """This machine is the rig, and is not cut: the cycle itself refuses it."""
+    code, _, err = rig.run("host", "cycle", outlets=[OF_HOST, OF_A])
+    assert code == 2
+    assert "runs on" in err
+    assert rig.did == ["admitted the host of 2", "released the host"]
+
+
+def test_a_neighbour_is_looked_over_and_awaited(rig: Rig) -> None:
+    rig.stage.world.fed = {2: "a"}
+    rig.stage.world.switched = rig.both_go
+    said = rig.json("both", "cycle", outlets=[OF_BOTH])
+    assert said["drives"] == ["a", "b"]
+    assert rig.did[:3] == [
+        "admitted b to cut power",
+        "released b",
+        "admitted a to cut power",
+    ]
+    rig.after["b"] = "OTHER"
+    code, _, err = rig.run("both", "cycle", outlets=[OF_BOTH])
+    assert code == 1
+    assert "slot b: " in err
+    assert "serial was 'SERIAL-b' and is 'OTHER'" in err
+
+
+@pytest.fixture
+def absent(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """Its drives are not there, so that they cannot be checked."""
+
+    def not_there(*_: object) -> Drive:
+        raise RigTrouble("slot a: the drive is not there")
+
+    monkeypatch.setattr(bind_module, "bind", not_there)
+    return rig
+
+
+def test_an_unchecked_cycle_is_off_for_as_long_as_the_slowest_drive_needs(
+    absent: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert absent.run("both", "cycle", outlets=[OF_BOTH])[0] == 3
+    assert absent.stage.world.did == []
+    sleeps: list[float] = []
+    monkeypatch.setattr(command, "time", SimpleNamespace(sleep=sleeps.append))
+    code, out, _ = absent.run("both", "cycle", "--yes", outlets=[OF_BOTH])
+    assert (code, sleeps) == (0, [0.2])
+    assert out == "outlet both (2 of PDU p): cycled and on, by readback; no drive was checked\n"
+    assert absent.stage.world.did == ["outlet 2 off", "outlet 2 on"]
+
+
+def test_ctrl_c_in_an_unchecked_cycle_leaves_the_outlet_on(
+    absent: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ctrl_c(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "time", SimpleNamespace(sleep=ctrl_c))
+    assert absent.run("a", "cycle", "--yes")[0] == 130
+    assert absent.stage.world.did == ["outlet 2 off", "outlet 2 on"]
+    assert absent.stage.has_power(2)

@@ -1,0 +1,58 @@
+"""One run as its processes know it: from the options, and from what a worker is handed."""
+
+import json
+import re
+from copy import copy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from leadline.running import Run, make_run, new_run_id, run_from_worker, worker_plan
+from selftests.vendor import MATRIX, RIG
+
+
+def made(pytestconfig: pytest.Config, **options: object) -> tuple[pytest.Config, Run]:
+    """A configuration with these options, and the run of it."""
+    chosen = copy(pytestconfig.option)
+    for name, value in {"rig": [RIG], "matrix": MATRIX, "run_id": "run-7", **options}.items():
+        assert hasattr(chosen, name), "an option that the plugin knows"
+        setattr(chosen, name, value)
+    config = cast(pytest.Config, SimpleNamespace(option=chosen))
+    return config, make_run(config)
+
+
+def test_options_reach_the_run(pytestconfig: pytest.Config) -> None:
+    _, run = made(pytestconfig, drive_time=20.0, no_excuses=True, results=Path("there"))
+    assert (run.id, run.drive_time_s, run.no_excuses) == ("run-7", 20, True)
+    assert run.results == Path.cwd() / "there"
+    assert not run.allow_writes
+    assert made(pytestconfig, allow_writes=True)[1].allow_writes
+    assert made(pytestconfig, run_id=None)[1].id != "run-7"
+
+
+def test_limits_and_known_issues_are_those_of_the_visited_model_and_firmware(
+    pytestconfig: pytest.Config,
+) -> None:
+    _, run = made(pytestconfig)
+    good, serialising, scsi = run.visits
+    assert [run.limits(visit)["ready_s"].at_most for visit in run.visits] == [120, 120, 10]
+    assert [len(run.known_issues(visit)) for visit in run.visits] == [0, 1, 0]
+    assert run.drive_spec(scsi).serial == "VSCSI0001"
+    assert good.cell.firmware == "1.0"
+    assert serialising.cell.firmware == "1.1"
+
+
+def test_a_worker_takes_the_plan_and_the_id_that_it_is_handed(pytestconfig: pytest.Config) -> None:
+    config, run = made(pytestconfig)
+    assert run_from_worker(config, worker_plan(run)) == run
+    handed = json.loads(worker_plan(run))
+    handed["visits"] = json.dumps(json.loads(handed["visits"])[2:])
+    assert run_from_worker(config, json.dumps(handed)).visits == run.visits[2:], "not planned again"
+
+
+def test_run_ids_sort_by_time_and_are_not_alike() -> None:
+    first, second = new_run_id(), new_run_id()
+    assert re.fullmatch(r"20\d{6}-\d{6}-[0-9a-f]{4}", first)
+    assert first != second

@@ -1,0 +1,151 @@
+"""A test fails by what the kernel says of the drive meanwhile, and by a claim that it forgets."""
+
+from dataclasses import replace
+
+import pytest
+
+from leadline.claims import NeverAsserted
+from leadline.drive.bind import Link
+from leadline.errors import DriveFault, Inconclusive, RigTrouble
+from leadline.load.workload import random_read
+from leadline.visiting import OpenVisit
+from selftests.visit_world import Bench, Watch, bench, kept, opened, station, watch_of
+
+__all__ = ["bench", "opened", "station"]  # fixtures
+
+DISABLED = "ata1.00: NCQ disabled due to excessive errors"
+GONE = "ata1.00: disable device"
+OTHERS = "ata2.00: NCQ disabled due to excessive errors"
+HARMLESS = "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)"
+
+
+@pytest.fixture
+def watch(opened: OpenVisit) -> Watch:
+    return watch_of(opened.station)
+
+
+@pytest.fixture
+def item(request: pytest.FixtureRequest) -> pytest.Item:
+    """A test with a name and a stash: this one."""
+    node = request.node
+    assert isinstance(node, pytest.Item)
+    return node
+
+
+def events(bench: Bench) -> list[tuple[str, bool]]:
+    """Kind, and whether it was excused, of every event on record."""
+    return [(row["kind"], bool(row["excused"])) for row in kept(bench.folder, "kernel_events")]
+
+
+def test_an_event_of_the_drive_fails_a_test_that_would_pass(
+    bench: Bench, opened: OpenVisit, watch: Watch, item: pytest.Item
+) -> None:
+    with pytest.raises(DriveFault) as failure, opened.test(item):
+        watch.says(DISABLED)
+    text = str(failure.value)
+    assert text.startswith("the kernel logged 1 event(s) for /dev/sda while the test ran:")
+    assert "ncq-disabled" in text
+    assert "NCQ disabled due to excessive errors" in text
+    (row,) = kept(bench.folder, "kernel_events")
+    assert (row["cell"], row["node"]) == ("bench-a-MODEL-1.0", item.nodeid)
+    assert (row["kind"], row["device"], row["excused"]) == ("ncq-disabled", "ata1.00", 0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Inconclusive("too little"),
+        RigTrouble("fio could not be run"),
+        ValueError("a defect of the test"),
+        pytest.skip.Exception("not for this drive"),
+        pytest.fail.Exception("as the test sees it"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_event_of_the_drive_comes_before_whatever_else_ended_the_test(
+    bench: Bench, opened: OpenVisit, watch: Watch, item: pytest.Item, error: BaseException
+) -> None:
+    with pytest.raises(DriveFault, match="ncq-disabled") as failure, opened.test(item):
+        watch.says(DISABLED)
+        raise error
+    assert failure.value.__cause__ is error
+    assert len(events(bench)) == 1
+
+
+def test_ctrl_c_waits_for_no_kernel_log(
+    opened: OpenVisit, item: pytest.Item, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Watch, "since", lambda *_: pytest.fail("asked"))
+    with pytest.raises(KeyboardInterrupt), opened.test(item):
+        raise KeyboardInterrupt
+
+
+def test_without_an_event_a_test_ends_as_it_ended(
+    bench: Bench, opened: OpenVisit, watch: Watch, item: pytest.Item
+) -> None:
+    watch.says(DISABLED)
+    with opened.test(item):
+        bench.told.show("under way")
+        watch.says(HARMLESS)
+        watch.says(OTHERS)
+    assert bench.told.line == ""
+    with pytest.raises(RigTrouble, match="its own"), opened.test(item):
+        raise RigTrouble("its own")
+    assert events(bench) == []
+
+
+def test_an_event_under_the_name_that_the_drive_had_before_is_its_own_too(
+    bench: Bench, opened: OpenVisit, watch: Watch, item: pytest.Item
+) -> None:
+    link = Link("ata5", "ata5.00", "6.0 Gbps", 0, "")
+    opened.rebound(replace(bench.drive, link=link))
+    for name in ("ata1.00", "ata5.00"):
+        with pytest.raises(DriveFault), opened.test(item):
+            watch.says(DISABLED.replace("ata1.00", name))
+
+
+def test_only_expected_kinds_are_excused_and_only_while_they_are_expected(
+    bench: Bench, opened: OpenVisit, watch: Watch, item: pytest.Item
+) -> None:
+    with opened.test(item), opened.expects_events("link-down", "device-disabled"):
+        watch.says(GONE)
+    assert events(bench) == [("device-disabled", True)]
+    with pytest.raises(DriveFault) as failure, opened.test(item):
+        watch.says(GONE)
+        with opened.expects_events("device-disabled"):
+            watch.says(GONE)
+            watch.says(DISABLED)
+            watch.says(GONE)
+        watch.says(GONE)
+    assert str(failure.value).startswith("the kernel logged 3 event(s)")
+    assert events(bench)[1:] == [
+        ("device-disabled", False),
+        ("device-disabled", True),
+        ("ncq-disabled", False),
+        ("device-disabled", True),
+        ("device-disabled", False),
+    ]
+
+
+def test_what_was_expected_is_excused_though_the_test_fails(
+    opened: OpenVisit, watch: Watch, item: pytest.Item
+) -> None:
+    with (
+        pytest.raises(Inconclusive, match="too little"),
+        opened.test(item),
+        opened.expects_events("device-disabled"),
+    ):
+        watch.says(GONE)
+        raise Inconclusive("too little")
+
+
+def test_a_claim_that_is_never_asserted_fails_its_test_and_no_other(
+    opened: OpenVisit, item: pytest.Item
+) -> None:
+    words = r"depth=8\) >= 3 \* random_read.*write `assert`"
+    with pytest.raises(NeverAsserted, match=words), opened.test(item):
+        forgetful = opened.load(random_read(), item)
+        _ = forgetful.at(depth=8) >= 3 * forgetful.at(depth=1)
+    with opened.test(item):
+        again = opened.load(random_read(), item)
+        assert again.at(depth=8) >= 3 * again.at(depth=1)

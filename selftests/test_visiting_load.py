@@ -1,0 +1,177 @@
+"""Load in a visit: settings pinned once and given back, the depth put back, all of it kept."""
+
+import json
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from leadline.claims import ClaimFailed, Load
+from leadline.drive.ladder import Rung
+from leadline.drive.overlap import Overlap
+from leadline.errors import DriveFault, RigTrouble
+from leadline.judge import SliceJudge
+from leadline.load.workload import random_read
+from leadline.recompute import differences
+from leadline.results.stored import read_run
+from leadline.running import VERDICTS
+from leadline.station import Station
+from leadline.visiting import OpenVisit
+from selftests.slice_drive import SliceDrive
+from selftests.visit_world import Bench, bench, kept, opened, station
+
+__all__ = ["bench", "opened", "station"]  # fixtures
+
+
+@pytest.fixture
+def reads(opened: OpenVisit, request: pytest.FixtureRequest) -> Load:
+    return opened.load(random_read(), request.node)
+
+
+def judge_of(load: Load) -> SliceJudge:
+    return cast(SliceJudge, load.judge)
+
+
+def test_settings_are_pinned_under_load_and_given_back_with_the_station(
+    bench: Bench, station: Station, request: pytest.FixtureRequest
+) -> None:
+    scheduler = bench.file("queue/scheduler")
+    seen: list[str] = []
+    bench.under_load = lambda: seen.append(scheduler.read_text())
+    with OpenVisit(station, station.run.visits[0]) as visit:
+        reads = visit.load(random_read(), request.node)
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert set(seen) == {"none"}
+    assert scheduler.read_text() == "none"
+    station.journal.give_back()
+    assert scheduler.read_text() == "mq-deadline"
+
+
+def test_settings_are_pinned_once_a_binding_and_the_drive_is_admitted_for_that(
+    bench: Bench, opened: OpenVisit, reads: Load
+) -> None:
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    admitted = "admitted a to change a setting"
+    assert bench.did == ["bind a", "climb", admitted, "slices"]
+    bench.did.clear()
+    assert reads.at(depth=8) >= 2 * reads.at(depth=1)
+    assert bench.did == ["slices"]
+    bench.did.clear()
+    opened.rebound(bench.drive)
+    assert bench.did == ["released a"], "or the kernel would keep its node's name"
+    assert reads.at(depth=8) >= 4 * reads.at(depth=1)
+    assert bench.did == ["released a", "climb", admitted, "slices"]
+
+
+def test_leave_is_asked_for_once_and_confirmed_after_that(bench: Bench, opened: OpenVisit) -> None:
+    bench.did.clear()
+    leave = opened.admitted("change a setting")
+    assert opened.admitted("cut power") is leave
+    assert bench.did == ["admitted a to change a setting", "confirmed a"]
+    leave.release()
+    assert opened.admitted("cut power") is not leave
+    assert bench.did[-2:] == ["released a", "admitted a to cut power"]
+
+
+def test_the_drive_is_let_go_before_its_lease(bench: Bench, station: Station) -> None:
+    with OpenVisit(station, station.run.visits[0]) as visit:
+        visit.admitted("change a setting")
+    assert bench.did[-1] == "released a"
+
+
+def test_the_depth_is_on_record_under_load_and_as_the_kernel_had_it_between(
+    bench: Bench, reads: Load
+) -> None:
+    depth = bench.file("device/queue_depth")
+    on_record: list[str] = []
+
+    def look() -> None:
+        assert depth.read_text() == "1", "as the last slice of a batch had it"
+        journal = bench.folder / "journal" / "run-1.jsonl"
+        records = [json.loads(line) for line in journal.read_text().splitlines() if line]
+        on_record.extend(r["old"] for r in records if r.get("path") == str(depth.resolve()))
+
+    bench.under_load = look
+    assert reads.at(depth=1) <= 1 * reads.at(depth=8)
+    assert on_record == ["32"]
+    assert depth.read_text() == "32"
+
+
+def test_the_depth_is_put_back_when_the_load_fails(bench: Bench, reads: Load) -> None:
+    def fail() -> None:
+        raise RigTrouble("fio could not be run")
+
+    bench.under_load = fail
+    with pytest.raises(RigTrouble, match="fio could not be run"):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert bench.file("device/queue_depth").read_text() == "32"
+
+
+def test_a_queue_that_error_handling_switched_off_is_not_brought_back(
+    bench: Bench, opened: OpenVisit, reads: Load
+) -> None:
+    bench.rungs = (Rung("error handling", False, "NCQ disabled due to excessive errors"),)
+    opened.rebound(bench.drive)
+    with pytest.raises(DriveFault, match="NCQ disabled"):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert bench.file("queue/scheduler").read_text() == "none [mq-deadline]"
+    assert "slices" not in bench.did
+
+
+def test_slices_and_verdict_are_kept_and_reported(
+    bench: Bench, reads: Load, request: pytest.FixtureRequest
+) -> None:
+    bench.load = SliceDrive({8: 1400, 1: 1000})
+    with pytest.raises(ClaimFailed, match="does not hold"):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    (verdict,) = kept(bench.folder, "verdicts")
+    name = "slices_and_verdict_are_kept_and_reported"
+    assert (verdict["cell"], verdict["claim"]) == ("bench-a-MODEL-1.0", name)
+    assert (verdict["outcome"], verdict["threshold"]) == ("FAIL", 3.0)
+    slices = kept(bench.folder, "slices")
+    assert len(slices) == len(bench.load.settings)
+    assert {(row["side"], row["device_depth"]) for row in slices} == {("left", 8), ("right", 1)}
+    (phase,) = kept(bench.folder, "phases")
+    assert (phase["name"], phase["seconds"]) == ("drive", verdict["drive_seconds"])
+    (facts,) = request.node.stash[VERDICTS]
+    assert facts["verdict"] == "FAIL"
+    assert f'leadline hil --rig {bench.folder / "bench.yaml"} "' in facts["explanation"]
+    assert bench.told.line == "", "the live line is gone before the verdict is said"
+
+
+def test_the_claims_of_a_visit_can_be_computed_again(bench: Bench, reads: Load) -> None:
+    bench.load = SliceDrive({8: 7000, 4: 4000, 1: 1000})
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    with pytest.raises(ClaimFailed):
+        assert reads.at(depth=8).mb_per_s >= 40
+    assert reads.curve([1, 4, 8]).has_no_dip()
+    results = read_run(bench.folder / "results", "run-1")
+    assert len(results.verdicts) == 3
+    assert results.unsettled_slices == 0
+    for row in results.verdicts:
+        assert differences(row, results.slices[row.settling]) == ()
+
+
+def test_a_claims_budget_is_the_runs(reads: Load) -> None:
+    assert judge_of(reads).budget_s == 20.0
+
+
+def test_a_sata_drive_may_be_asked_for_every_tag_and_another_for_what_the_kernel_lets_it(
+    bench: Bench, opened: OpenVisit, request: pytest.FixtureRequest
+) -> None:
+    opened.rebound(replace(bench.drive, queue_depth=31))
+    assert opened.load(random_read(), request.node).full_depth == 32
+    opened.rebound(replace(bench.drive, identify=None, queue_depth=64))
+    assert opened.load(random_read(), request.node).full_depth == 64
+
+
+@pytest.mark.parametrize(("rate", "slice_s"), [(1e6, 0.5), (40.0, 2.4)])
+def test_the_first_slice_is_as_long_as_the_ladders_probe_calls_for(
+    bench: Bench, opened: OpenVisit, request: pytest.FixtureRequest, rate: float, slice_s: float
+) -> None:
+    """Six rounds of an offered depth of 16; half a second at least."""
+    assert judge_of(opened.load(random_read(), request.node)).slice_s == 0.5, "by no probe at all"
+    opened.rebound(bench.drive)
+    bench.overlap = Overlap("libata", 256, {}, 256, 8, 6.5, busy_s=256 / rate)
+    made = opened.load(random_read(), request.node)
+    assert judge_of(made).slice_s == pytest.approx(slice_s)

@@ -1,0 +1,147 @@
+"""What a verdict rests on besides its slices, in the form in which it is stored.
+
+A statement holds the judge that settles it, so it is taken apart here, and put together
+again around another judge.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leadline.claims import MB_PER_S, REQUESTS_PER_S, Curve, Judge, Load, Quantity
+from leadline.errors import Misuse
+from leadline.load.workload import Workload
+from leadline.plans import Noise
+from leadline.results.rows import digest_of
+from leadline.statements import Against, Agreement, Bound, NoCollapse, NoDip, Ratio, Statement
+
+if TYPE_CHECKING:
+    from leadline.judge import SliceJudge
+    from leadline.results.schema import SliceRow
+
+Kind = Literal["ratio", "figure", "agreement", "dip", "collapse"]
+_Positive = Annotated[float, Field(gt=0)]
+
+
+class _Stored(BaseModel):
+    """Unknown fields are refused: what is not understood cannot have been taken into account."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class StoredQuantity(_Stored):
+    """A `claims.Quantity` without its load."""
+
+    device_depth: int
+    offered_depth: int
+    named: str
+    factor: _Positive
+    source: str
+    unit: Annotated[str, Field(pattern=f"^({REQUESTS_PER_S}|{MB_PER_S})$")]
+
+
+class StoredStatement(_Stored):
+    """A statement of any kind.
+
+    `quantities` are what is measured, in the order in which the statement names them; the
+    points of a curve, lowest depth first.  `limit` is the figure (in the quantity's unit),
+    or the share of `within` and `tolerance`; a ratio has none, for its threshold is in the
+    factors.  `direction` is that of a ratio or a figure.
+    """
+
+    kind: Kind
+    workload: Workload
+    full_depth: int
+    quantities: tuple[StoredQuantity, ...]
+    direction: Bound | None = None
+    limit: _Positive | None = None
+    source: str = ""
+
+
+class Basis(_Stored):
+    """What a verdict rests on besides its slices: its statement and all that its judge knew.
+
+    `slice_s` is the length of a slice to begin with, `budget_s` the drive time of one claim
+    (seconds), `seed` that of the order in which depths are screened.  Of its slices it has
+    the number and the `results.rows.digest_of` them, so that none is lost unseen.
+    """
+
+    statement: StoredStatement
+    slice_s: _Positive
+    budget_s: _Positive
+    noise: Noise
+    seed: int
+    slices: int
+    slices_sha256: str
+
+
+def basis_of(statement: Statement, judge: "SliceJudge", slices: "Sequence[SliceRow]") -> Basis:
+    """The basis of the verdict on `statement` to which `judge` has just come by `slices`."""
+    return Basis(
+        statement=stored(statement),
+        slice_s=judge.slice_s,
+        budget_s=judge.budget_s,
+        noise=judge.noise,
+        seed=judge.now.seed,
+        slices=len(slices),
+        slices_sha256=digest_of(slices),
+    )
+
+
+def stored(statement: Statement) -> StoredStatement:
+    """The statement taken apart."""
+    kind: Kind
+    quantities: tuple[Quantity, ...]
+    direction: Bound | None = None
+    limit: float | None = None
+    match statement:
+        case Ratio(left, direction, right):
+            kind, quantities = "ratio", (left, right)
+        case Against(quantity, direction, limit):
+            kind, quantities = "figure", (quantity,)
+        case Agreement(left, right, limit):
+            kind, quantities = "agreement", (left, right)
+        case NoDip(curve, limit):
+            kind, quantities = "dip", curve.points
+        case NoCollapse(curve, limit):
+            kind, quantities = "collapse", curve.points
+    return StoredStatement(
+        kind=kind,
+        workload=statement.load.workload,
+        full_depth=statement.load.full_depth,
+        quantities=tuple(
+            StoredQuantity.model_validate(each, from_attributes=True) for each in quantities
+        ),
+        direction=direction,
+        limit=limit,
+        source=statement.source,
+    )
+
+
+def statement_of(said: StoredStatement, judge: Judge) -> Statement:
+    """The statement put together again, about loads that `judge` settles.
+
+    Raises Misuse when the parts do not make a statement of their kind.
+    """
+    load = Load(said.workload, judge, said.full_depth)
+    parts = [_quantity(load, each) for each in said.quantities]
+    match said.kind, parts, said.direction, said.limit:
+        case "ratio", [left, right], ">=" | "<=" as direction, None:
+            return Ratio(left, direction, right)
+        case "figure", [quantity], ">=" | "<=" as direction, float(limit):
+            return Against(quantity, direction, limit, said.source)
+        case "agreement", [left, right], None, float(limit):
+            return Agreement(left, right, limit, said.source)
+        case "dip", [_, _, _, *_], None, float(limit):
+            return NoDip(Curve(load, tuple(parts)), limit, said.source)
+        case "collapse", [_, _, _, *_], None, float(limit):
+            return NoCollapse(Curve(load, tuple(parts)), limit, said.source)
+    raise Misuse(
+        f"a statement of kind {said.kind!r} with {len(parts)} quantities, direction "
+        f"{said.direction} and limit {said.limit}: its parts do not fit together"
+    )
+
+
+def _quantity(load: Load, stored_: StoredQuantity) -> Quantity:
+    return Quantity(load, **stored_.model_dump())

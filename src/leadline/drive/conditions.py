@@ -1,0 +1,215 @@
+"""What surrounds a batch of slices: read before it and after it, and held side by side.
+
+The kernel's own counters say what a load generator cannot know: whether requests were
+merged, whether somebody else talked to the drive or used its path, whether a setting moved.
+
+    /sys/block/<disk>/stat      Documentation/block/stat.rst: requests, merges, sectors of 512
+                                bytes; a request counts when it completes, passed-through
+                                commands (SG_IO, drivetemp) never do
+    .../device/iodone_cnt       every SCSI command that completed, those included
+
+`iorequest_cnt` is not used: older kernels count a command there once more each time that the
+host adapter turns it away for the moment, as libata does with one that is not queued.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
+
+from leadline.drive.settings import NR_REQUESTS, PINNED, setting_text
+from leadline.host.trouble import FileTrouble
+
+if TYPE_CHECKING:
+    from leadline.drive.bind import Drive
+    from leadline.host.connection import Host
+
+NOTED = ("queue/write_cache",)
+"""Settings that are not pinned and must not move either; beside them the cache's type by the
+drive's own mode page, and the governors of the processors."""
+
+
+@dataclass(frozen=True, slots=True)
+class IoCounts:
+    """A disk's counters since boot, in the order of `/sys/block/<disk>/stat`.
+
+    Sectors are of 512 bytes.  Kernels before 4.18 have no discards, before 5.5 no flushes: 0.
+    """
+
+    reads: int = 0
+    reads_merged: int = 0
+    sectors_read: int = 0
+    read_ms: int = 0
+    writes: int = 0
+    writes_merged: int = 0
+    sectors_written: int = 0
+    write_ms: int = 0
+    in_flight: int = 0
+    busy_ms: int = 0
+    queue_ms: int = 0
+    discards: int = 0
+    discards_merged: int = 0
+    sectors_discarded: int = 0
+    discard_ms: int = 0
+    flushes: int = 0
+
+    @property
+    def requests(self) -> int:
+        """Whatever the block layer sent to the drive."""
+        return self.reads + self.writes + self.discards + self.flushes
+
+    @property
+    def merges(self) -> int:
+        """Requests that were put into another one."""
+        return self.reads_merged + self.writes_merged
+
+    @property
+    def sectors(self) -> int:
+        """Sectors read and written."""
+        return self.sectors_read + self.sectors_written
+
+    def since(self, before: "IoCounts") -> "IoCounts":
+        """What was added."""
+        return IoCounts(
+            *(getattr(self, each.name) - getattr(before, each.name) for each in fields(self))
+        )
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """One look at a drive's surroundings; None, or not in a mapping, is what cannot be known.
+
+    `io` and `neighbours` (by the disk's name) are counters of the block layer, `commands` and
+    `errors` those of the SCSI layer.  `settings` are texts by attribute; temperatures are in
+    degrees Celsius, `link_bytes_per_s` is what the link carries, coding taken off.
+    """
+
+    io: IoCounts | None = None
+    commands: int | None = None
+    errors: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    temperature_c: float | None = None
+    temperature_max_c: float | None = None
+    neighbours: Mapping[str, IoCounts] = field(default_factory=dict)
+    link_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where the conditions of one binding of a drive are read; `settings` by attribute."""
+
+    block: str
+    settings: Mapping[str, str]
+    temperature: str | None
+    neighbours: tuple[str, ...]
+    link_speed: str | None
+
+
+def locate(host: "Host", drive: "Drive") -> Surroundings:
+    """Find out where to look; once for each binding, for it takes some round trips."""
+    block, link = f"/sys/block/{drive.name}", drive.link
+    adapter = f"/sys/class/scsi_host/{drive.controller.scsi_host}"
+    settings = {name: f"{block}/{name}" for name in (*PINNED, NR_REQUESTS, *NOTED)}
+    settings["link_power_management_policy"] = f"{adapter}/link_power_management_policy"
+    settings["cache_type"] = f"{block}/device/scsi_disk/{drive.hctl}/cache_type"
+    processors = "/sys/devices/system/cpu"
+    for name in _names(host, processors):
+        if re.fullmatch(r"cpu\d+", name):
+            settings[f"{name} governor"] = f"{processors}/{name}/cpufreq/scaling_governor"
+    sensors = _names(host, f"{block}/device/hwmon")
+    return Surroundings(
+        block=block,
+        settings=settings,
+        temperature=f"{block}/device/hwmon/{sensors[0]}/temp1" if sensors else None,
+        neighbours=_neighbours(host, drive),
+        link_speed=f"/sys/class/ata_link/{link.name}/sata_spd" if link and link.name else None,
+    )
+
+
+def _names(host: "Host", directory: str) -> list[str]:
+    try:
+        return host.list_dir(directory)
+    except FileTrouble:
+        return []
+
+
+def _neighbours(host: "Host", drive: "Drive") -> tuple[str, ...]:
+    """The other disks whose commands go through the same host bus adapter."""
+    shared = drive.controller.pci_address or drive.controller.scsi_host
+    found = []
+    for name in _names(host, "/sys/block"):
+        if name != drive.name and f"/{shared}/" in host.read_link(f"/sys/block/{name}"):
+            found.append(name)
+    return tuple(found)
+
+
+def look(host: "Host", around: Surroundings, *, before: bool) -> Conditions:
+    """Read the conditions, in one round trip; `before` a batch, or after it.
+
+    Files are read in order.  Reading the temperature makes drivetemp send the drive a
+    command, so it is read outside of what the counters enclose: first before, last after.
+    """
+    wanted = _paths(around)
+    names = list(wanted) if before else list(reversed(wanted))
+    read = host.read_files([wanted[name] for name in names])
+    texts = {name: _text(read.get(wanted[name])) for name in names}
+    known = {name: text for name, text in texts.items() if text is not None}
+    counts = {name: parse_stat(known.get(f"stat {name}", "")) for name in around.neighbours}
+    return Conditions(
+        # Without accounting the counters stand still, whatever the drive does.
+        io=parse_stat(known.get("stat", "")) if known.get("iostats") != "0" else None,
+        commands=_counter(known.get("commands")),
+        errors=_counter(known.get("errors")),
+        settings={name: known[name] for name in around.settings if name in known},
+        temperature_c=_degrees(known.get("temperature")),
+        temperature_max_c=_degrees(known.get("temperature maximum")),
+        neighbours={name: count for name, count in counts.items() if count is not None},
+        link_bytes_per_s=parse_link_speed(known.get("link speed", "")),
+    )
+
+
+def _paths(around: Surroundings) -> dict[str, str]:
+    paths = {}
+    if around.temperature:
+        paths["temperature"] = f"{around.temperature}_input"
+        paths["temperature maximum"] = f"{around.temperature}_max"
+    paths |= {
+        "iostats": f"{around.block}/queue/iostats",
+        "errors": f"{around.block}/device/ioerr_cnt",
+        **around.settings,
+    }
+    if around.link_speed:
+        paths["link speed"] = around.link_speed
+    paths |= {f"stat {name}": f"/sys/block/{name}/stat" for name in around.neighbours}
+    paths["commands"] = f"{around.block}/device/iodone_cnt"
+    paths["stat"] = f"{around.block}/stat"
+    return paths
+
+
+def parse_stat(text: str) -> IoCounts | None:
+    """The counters in a disk's `stat`; None where it is none."""
+    numbers = [int(word) for word in text.split() if word.isdigit()]
+    most = len(fields(IoCounts))
+    return IoCounts(*numbers[:most]) if len(numbers) >= 11 else None
+
+
+def parse_link_speed(text: str) -> float | None:
+    """Bytes a second that a link of "6.0 Gbps" carries: 10 bits each, by its 8b/10b coding."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) Gbps", text.strip())
+    return float(match[1]) * 1e9 / 10 if match else None
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else setting_text(data)
+
+
+def _counter(text: str | None) -> int | None:
+    """The SCSI layer prints hexadecimal: "0x1f4"."""
+    found = re.fullmatch(r"0x([0-9a-f]{1,16})", text or "")
+    return int(found[1], 16) if found else None
+
+
+def _degrees(text: str | None) -> float | None:
+    """hwmon's thousandths of a degree."""
+    found = re.fullmatch(r"-?\d{1,9}", text or "")
+    return int(found[0]) / 1000 if found else None

@@ -1,0 +1,87 @@
+"""Evidence: blocks of slices, those that count and those that do not.
+
+A block is what gives one value: a pair for a ratio, a triple for a point of a curve, a
+single slice for a figure.  Whatever the order in which its slices ran, they are kept in
+the order in which the claim names them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
+
+from leadline.load.slices import ROUNDS, TOO_SHORT, VOID_MEANINGS, Slice
+
+LONGEST_SLICE_S = 10.0
+UNCLEAN_SHARE = 0.25
+"""Unclean blocks are measured again; when more than this share of them is, nothing counts."""
+
+Block = tuple[Slice, ...]
+
+
+@dataclass
+class Evidence:
+    """What was measured for one claim so far; `seconds` is how long its slices are now."""
+
+    seconds: float
+    blocks: list[Block] = field(default_factory=list)
+    unclean: Counter[str] = field(default_factory=Counter)
+    dropped: int = 0
+    spent_s: float = 0.0
+
+    def take(self, blocks: Sequence[Block]) -> None:
+        """Sort new blocks into evidence and waste; lengthen the slices if they were too short."""
+        self.spent_s += sum(each.drive_s for block in blocks for each in block)
+        needed = max(_needed_of(side) for side in zip(*blocks, strict=True))
+        if self.seconds < needed <= LONGEST_SLICE_S:
+            # A longer slice has another noise: what was measured before cannot be mixed in.
+            self.seconds = needed
+            self.blocks.clear()
+            self.unclean.clear()
+            self.dropped = 0
+            return
+        for block in blocks:
+            if all(measured.clean for measured in block):
+                self.blocks.append(block)
+            else:
+                self.dropped += 1
+                self.unclean.update(name for measured in block for name in measured.voids)
+
+    def rates(self) -> list[tuple[float, ...]]:
+        """The rates of each block that counts, in requests a second."""
+        return [tuple(measured.rate for measured in block) for block in self.blocks]
+
+    def held(self) -> str:
+        """What the drive held at each depth, in words; "" where nobody counted."""
+        counts: dict[int, list[float]] = {}
+        for measured in (each for block in self.blocks for each in block):
+            if measured.drive_depth is not None and measured.setting.device_depth is not None:
+                counts.setdefault(measured.setting.device_depth, []).append(measured.drive_depth)
+        said = [f"{fmean(seen):.3g} at depth {depth}" for depth, seen in sorted(counts.items())]
+        return f"the drive held {', '.join(said)} on average" if said else ""
+
+    def voids(self) -> tuple[str, ...]:
+        """Why the evidence does not count, most frequent first; empty when it does."""
+        measured = len(self.blocks) + self.dropped
+        if self.dropped <= UNCLEAN_SHARE * measured:
+            return ()
+        return tuple(
+            f"{name}: {VOID_MEANINGS.get(name, name)} ({times} slices)"
+            for name, times in self.unclean.most_common()
+        )
+
+
+def _needed_of(side: Sequence[Slice]) -> float:
+    """How long slices like these must be to count; 0 where most of them were long enough.
+
+    A single one that was too short has met a stall: that is no reason to begin again.
+    """
+    short = [each for each in side if TOO_SHORT in each.voids and each.rate > 0]
+    if 2 * len(short) <= len(side):
+        return 0.0
+    return needed_seconds(side[0].setting.offered_depth, median(each.rate for each in short))
+
+
+def needed_seconds(offered_depth: int, rate: float) -> float:
+    """How long a slice must be for its queue to turn over often enough, with some to spare."""
+    return 1.2 * ROUNDS * offered_depth / rate

@@ -1,0 +1,212 @@
+"""Curves: screen all depths, then confirm what the screen picked on slices measured afresh."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from leadline.claims import Curve
+from leadline.evidence import LONGEST_SLICE_S, Evidence, needed_seconds
+from leadline.load.slices import TOO_SHORT, VOID_MEANINGS, Slice, SliceSetting
+from leadline.plans import Plan, Progress, Rates, needed_by
+from leadline.statements import NoCollapse, NoDip
+from leadline.verdict.contrast import edge_of
+from leadline.verdict.curve import (
+    Suspect,
+    Sweep,
+    another_pass,
+    collapse_depths,
+    contrast_of,
+    fewest_passes,
+    pass_order,
+    sweep_of,
+    to_confirm,
+)
+from leadline.verdict.dip import judge_curve, judge_dip, triple_order
+from leadline.verdict.ratio import judge_ratio
+from leadline.verdict.shape import knee
+from leadline.verdict.verdict import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from leadline.judge import SliceJudge
+
+BUDGETS = 16
+"""What a curve may cost, in budgets of one claim: 32 depths, of which a claim has two."""
+SPOILT_PASSES = 3
+"""So many passes with a slice that does not count, and the whole curve does not."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A sweep and its drive time in seconds; None and why, when it does not count."""
+
+    sweep: Sweep | None
+    spent_s: float
+    voids: tuple[str, ...] = ()
+
+
+def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
+    """Screen the curve, and confirm each suspect until one fails or all have passed."""
+    budget = BUDGETS * judge.budget_s
+    screen = screened(judge, said.curve, until_sure=True)
+    if screen.sweep is None:
+        return _void(screen, 1.0 - said.tolerance)
+    spent, verdicts = screen.spent_s, {}
+    for suspect in to_confirm(screen.sweep, said.tolerance):
+        evidence = Evidence(judge.slice_s, spent_s=spent)
+        plan = _triples(judge, said, suspect)
+        verdicts[suspect] = judge.carry_out(plan, evidence, budget)
+        spent = evidence.spent_s
+        if verdicts[suspect].outcome is not Outcome.PASS:
+            break
+    verdict = judge_curve(screen.sweep, verdicts, spent_s=spent, tolerance=said.tolerance)
+    return _with_shape(verdict, screen.sweep)
+
+
+def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
+    """Find the best depth, and hold the last one against it on slices measured afresh."""
+    screen = screened(judge, said.curve, until_sure=False)
+    if screen.sweep is None:
+        return _void(screen, 1.0 - said.within)
+    evidence = Evidence(judge.slice_s, spent_s=screen.spent_s)
+    plan = _last_against_best(judge, said, collapse_depths(screen.sweep))
+    verdict = judge.carry_out(plan, evidence, BUDGETS * judge.budget_s)
+    return _with_shape(verdict, screen.sweep)
+
+
+def screened(judge: "SliceJudge", curve: Curve, *, until_sure: bool) -> Screen:
+    """Passes over all depths in random order; as many as it takes to miss no dip."""
+    settings = {point.device_depth: point.setting for point in curve.points}
+    lengths = dict.fromkeys(settings, judge.slice_s)
+    passes: list[dict[int, Slice]] = []
+    spoilt: list[Slice] = []
+    spent, number = 0.0, 0
+    while True:
+        order = pass_order(settings, judge.now.seed, number)
+        wanted = [replace(settings[depth], seconds=lengths[depth]) for depth in order]
+        measured = dict(zip(order, judge.run(curve.load.workload, wanted), strict=True))
+        for depth, each in measured.items():
+            judge.keep_slice(f"screen {depth}", each)
+        spent += sum(each.drive_s for each in measured.values())
+        number += 1
+        unclean = [each for each in measured.values() if not each.clean]
+        if not unclean:
+            passes.append(measured)
+        elif not _lengthened(lengths, measured):
+            spoilt += unclean
+        if number - len(passes) > SPOILT_PASSES:
+            return Screen(None, spent, _voids(spoilt))
+        if len(passes) < (fewest_passes(len(settings)) if until_sure else 2):
+            continue
+        sweep = sweep_of([[(depth, each.rate) for depth, each in one.items()] for one in passes])
+        over = spent >= BUDGETS * judge.budget_s
+        if over or not until_sure or not another_pass(sweep):
+            return Screen(sweep, spent)
+
+
+def _lengthened(lengths: dict[int, float], measured: dict[int, Slice]) -> bool:
+    """Make longer what was too short at its depth, each depth by its own rate."""
+    changed = False
+    for depth, each in measured.items():
+        if TOO_SHORT in each.voids and each.rate > 0:
+            needed = needed_seconds(each.setting.offered_depth, each.rate)
+            if lengths[depth] < needed <= LONGEST_SLICE_S:
+                lengths[depth], changed = needed, True
+    return changed
+
+
+def _triples(judge: "SliceJudge", said: NoDip, suspect: Suspect) -> Plan:
+    noise = judge.noise
+
+    def look(rates: Rates, at: Progress) -> Verdict | None:
+        below, middle, above = ([block[place] for block in rates] for place in range(3))
+        return judge_dip(
+            suspect,
+            below,
+            middle,
+            above,
+            triple_seconds=at.block_seconds,
+            spent_s=at.spent_s,
+            budget_s=at.budget_s,
+            sigma_d=noise.sigma_d,
+            tolerance=said.tolerance,
+            voids=at.voids,
+        )
+
+    names = ("below", "at", "above")
+    threshold = 1.0 - said.tolerance
+    return Plan(
+        workload=said.load.workload,
+        names=names,
+        sides=_settings(said.curve, (suspect.below, suspect.depth, suspect.above)),
+        look=look,
+        needed=needed_by(
+            lambda below, middle, above: contrast_of(below, middle, above, suspect.share),
+            lambda mean: edge_of(mean, threshold, ">="),
+            noise.sigma_d,
+        ),
+        order=lambda number: [names.index(place) for place in triple_order(number)],
+    )
+
+
+def _last_against_best(judge: "SliceJudge", said: NoCollapse, depths: tuple[int, int]) -> Plan:
+    noise, threshold = judge.noise, 1.0 - said.within
+
+    def look(rates: Rates, at: Progress) -> Verdict | None:
+        verdict = judge_ratio(
+            [last for last, _ in rates],
+            [best for _, best in rates],
+            threshold,
+            ">=",
+            pair_seconds=at.block_seconds,
+            spent_s=at.spent_s,
+            budget_s=at.budget_s,
+            sigma_d=noise.sigma_d,
+            voids=at.voids,
+        )
+        where = f"depth {depths[0]} against {depths[1]}, the best one"
+        return verdict and replace(verdict, notes=(where, *verdict.notes))
+
+    return Plan(
+        workload=said.load.workload,
+        names=("last", "best"),
+        sides=_settings(said.curve, depths),
+        look=look,
+        needed=needed_by(
+            lambda last, best: math.log(last) - math.log(best),
+            lambda mean: edge_of(mean, threshold, ">="),
+            noise.sigma_d,
+        ),
+    )
+
+
+def _settings(curve: Curve, depths: tuple[int, ...]) -> tuple[SliceSetting, ...]:
+    settings = {point.device_depth: point.setting for point in curve.points}
+    return tuple(settings[depth] for depth in depths)
+
+
+def _voids(spoilt: list[Slice]) -> tuple[str, ...]:
+    names = dict.fromkeys(name for each in spoilt for name in each.voids)
+    return tuple(f"{name}: {VOID_MEANINGS.get(name, name)}" for name in names)
+
+
+def _void(screen: Screen, threshold: float) -> Verdict:
+    return Verdict(
+        Outcome.INCONCLUSIVE,
+        "void",
+        ">=",
+        threshold,
+        0,
+        "triple",
+        screen.spent_s,
+        voids=screen.voids,
+    )
+
+
+def _with_shape(verdict: Verdict, sweep: Sweep) -> Verdict:
+    """What a report wants to know besides; none of it has decided anything."""
+    bend = knee(sweep)
+    curve = sweep.curve
+    best = max(curve, key=lambda depth: curve[depth])
+    shape = f"knee at depth {bend}" if bend else "no knee: flat or straight"
+    note = f"the sweep: {shape}; best {curve[best]:.4g} requests/s at depth {best}"
+    return replace(verdict, notes=(*verdict.notes, note))

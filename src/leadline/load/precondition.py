@@ -1,0 +1,152 @@
+"""Bring a drive into the state in which writes may be judged: full, and steady.
+
+    SNIA, Solid State Storage Performance Test Specification, version 2.0.2 (2020):
+    workload independent preconditioning (twice the capacity, sequential, 128 KiB), then the
+    test's own workload in rounds of one minute until the measurement window is steady, at
+    most 25 of them.
+
+A fresh SSD writes into erased blocks; only when it has to make room for each write does it
+show the rate that its user will see.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from leadline.drive.finding import NOT_PRECONDITIONED, Finding
+from leadline.errors import Misuse, RigTrouble
+from leadline.host.programs import require
+from leadline.host.trouble import last_lines
+from leadline.load.jobs import target_options
+from leadline.load.output import split_output
+from leadline.load.target import FILL_TIMES, fill_seconds, in_words
+from leadline.load.workload import Workload
+from leadline.verdict.steady_state import WINDOW, SteadyState, steady_state
+
+if TYPE_CHECKING:
+    from leadline.host.connection import Host
+
+ROUND_S = 60.0
+MOST_ROUNDS = 25
+FILL_BLOCK = 128 << 10
+FILL_DEPTH = 32
+SLOWEST_BYTES_PER_S = 5e6
+"""A drive that is filled more slowly than this has hung, or might as well have."""
+STARTUP_S = 60.0
+
+
+@dataclass(frozen=True)
+class Preconditioned:
+    """What was done to a drive for one workload.
+
+    `fill_s` is what filling the span took, `rounds` the workload's rate in each round, in
+    requests a second, `round_s` how long one took, `state` the last window of them.
+    """
+
+    workload: Workload
+    fill_s: float
+    rounds: tuple[float, ...]
+    round_s: float
+    state: SteadyState
+
+    @property
+    def drive_s(self) -> float:
+        """Seconds of drive time that it cost."""
+        return self.fill_s + len(self.rounds) * self.round_s
+
+    @property
+    def finding(self) -> Finding:
+        """Whether writes may be judged."""
+        rates = ", ".join(f"{rate:.4g}" for rate in self.rounds[-WINDOW:])
+        done = (
+            f"filled {FILL_TIMES} times in {in_words(self.fill_s)}, then {len(self.rounds)} "
+            f"rounds of {self.round_s:g} s, the last at {rates} requests/s"
+        )
+        if self.state.steady:
+            return Finding(NOT_PRECONDITIONED, "ok", f"{done}: steady")
+        why = "; ".join(self.state.why_not)
+        return Finding(NOT_PRECONDITIONED, "void", f"{done}: not steady: {why}")
+
+
+def price(span_bytes: int, round_s: float = ROUND_S) -> str:
+    """What preconditioning will cost, in words, to be said before it begins."""
+    least = fill_seconds(span_bytes) + WINDOW * round_s
+    most = fill_seconds(span_bytes) + MOST_ROUNDS * round_s
+    return (
+        f"{in_words(least)} to {in_words(most).removeprefix('about ')} at 200 MB/s: "
+        f"{span_bytes / 1e9:.4g} GB are written {FILL_TIMES} times, then {WINDOW} to "
+        f"{MOST_ROUNDS} rounds of {round_s:g} s until the rate is steady"
+    )
+
+
+def precondition(
+    host: "Host",
+    node: str,
+    workload: Workload,
+    span: tuple[int, int],
+    *,
+    depth: int,
+    round_s: float = ROUND_S,
+    most_rounds: int = MOST_ROUNDS,
+) -> Preconditioned:
+    """Fill `span` (offset, size in bytes) of `node` twice, then write until it is steady.
+
+    Everything in the span is lost: whoever calls holds the write guard's leave.  The rounds
+    run `workload` itself, `depth` requests offered.  That it does not become steady is a
+    result and no exception.  Raises Misuse for a workload that does not write, RigTrouble
+    when fio is missing or fails.
+    """
+    if not workload.writes:
+        raise Misuse(f"workload {workload.name!r} only reads: it has no steady state of writes")
+    require(host, "fio")
+    offset, size = span
+    fill = Workload("fill", rw="write", block_bytes=FILL_BLOCK)
+    # fio writes whole blocks, and starts at one.
+    room = size - size % FILL_BLOCK if size >= FILL_BLOCK else 0
+    fill_s = 0.0
+    if room:
+        options = [f"--offset={offset}", f"--size={room}", f"--loops={FILL_TIMES}"]
+        options.append(f"--iodepth={FILL_DEPTH}")
+        deadline = STARTUP_S + fill_seconds(size, SLOWEST_BYTES_PER_S)
+        fill_s = _ran_s(_fio(host, node, fill, options, deadline=deadline))
+    rounds: list[float] = []
+    state = steady_state(rounds)
+    while not state.steady and len(rounds) < most_rounds:
+        options = ["--time_based=1", f"--runtime={round(round_s * 1000)}ms", f"--iodepth={depth}"]
+        options += ["--norandommap=1", "--randrepeat=0"]
+        job = _fio(host, node, workload, options, deadline=STARTUP_S + 4 * round_s)
+        rounds.append(_rate(job, f"{host.name}: {node}"))
+        state = steady_state(rounds)
+    return Preconditioned(workload, fill_s, tuple(rounds), round_s, state)
+
+
+def _fio(
+    host: "Host", node: str, workload: Workload, options: Sequence[str], *, deadline: float
+) -> dict[str, Any]:
+    """The one entry of "jobs" of a run of fio that went well."""
+    common = [f"--{option}" for option in target_options(node, workload)]
+    argv = ["fio", f"--name={workload.name}", *common, *options]
+    argv += ["--output-format=json", "--eta=never"]
+    done = host.run(argv, deadline=deadline, check=False)
+    document, notes = split_output(done.stdout.decode("utf-8", "replace"))
+    jobs = document["jobs"] if document else []
+    if done.exit_code != 0 or len(jobs) != 1 or jobs[0].get("error"):
+        said = last_lines(notes + done.stderr.decode("utf-8", "replace")) or " nothing"
+        raise RigTrouble(
+            f"{host.name}: {node}: preconditioning failed (fio's exit code {done.exit_code}); is "
+            f"the drive there, and not mounted? It said:{said}"
+        )
+    job: dict[str, Any] = jobs[0]
+    return job
+
+
+def _ran_s(job: dict[str, Any]) -> float:
+    return int(job.get("job_runtime", 0)) / 1e3
+
+
+def _rate(job: dict[str, Any], where: str) -> float:
+    requests = sum(int(job[name]["total_ios"]) for name in ("read", "write") if name in job)
+    seconds = _ran_s(job)
+    if not (requests and seconds):
+        raise RigTrouble(f"{where}: a round of preconditioning wrote nothing; does it answer?")
+    return requests / seconds

@@ -1,0 +1,176 @@
+"""How a statement is measured: the slices of a block, their order, and the look at them.
+
+A plan is all that the judge's loop needs to know of a claim.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from leadline.load.slices import SliceSetting
+from leadline.load.workload import Workload
+from leadline.statements import Against, Agreement, Contrast, Ratio
+from leadline.verdict.absolute import judge_absolute
+from leadline.verdict.contrast import SIGMA_D, edge_of
+from leadline.verdict.equivalence import judge_equivalence
+from leadline.verdict.interval import interval_of
+from leadline.verdict.pace import blocks_needed
+from leadline.verdict.ratio import judge_ratio
+from leadline.verdict.verdict import Direction, Verdict
+
+SIGMA_SESSION = 0.03
+"""Spread of a shared rig's rates from session to session, where nobody has measured it."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The rig's own noise, as logs: drift within a session, and spread between sessions.
+
+    `note` says where they come from when that is not a calibration of this rig.
+    """
+
+    sigma_d: float = SIGMA_D
+    sigma_session: float = SIGMA_SESSION
+    note: str = "the rig has no calibration: 1 % of drift was assumed (leadline calibrate)"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one look is told besides the rates: seconds, and what spoilt the evidence."""
+
+    block_seconds: float
+    spent_s: float
+    budget_s: float
+    voids: tuple[str, ...] = ()
+
+
+Rates = Sequence[tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One block has a slice for each of `sides`, in the order that `order(number)` gives.
+
+    `look(rates, progress)` is a verdict, or None to measure on; `needed(rates, seconds)` a
+    guess at how many blocks there must be in all.
+    """
+
+    workload: Workload
+    names: tuple[str, ...]
+    sides: tuple[SliceSetting, ...]
+    look: Callable[[Rates, Progress], Verdict | None]
+    needed: Callable[[Rates, float], int]
+    order: Callable[[int], Sequence[int]] = field(default=lambda number: alternating(number, 2))
+
+
+def alternating(number: int, count: int) -> Sequence[int]:
+    """The sides forwards, then backwards: what drifts slowly favours none of them."""
+    sides = range(count)
+    return sides if number % 2 == 0 else sides[::-1]
+
+
+def plan_of(statement: Contrast, noise: Noise) -> Plan:
+    """The plan of a statement that blocks of slices settle by themselves."""
+    quantities = statement.quantities
+    look, edge = _LOOKS[type(statement)](statement, noise)
+    session = noise.sigma_session if isinstance(statement, Against) else 0.0
+    return Plan(
+        workload=statement.load.workload,
+        names=("left", "right")[: len(quantities)],
+        sides=tuple(quantity.setting for quantity in quantities),
+        look=look,
+        needed=needed_by(_log_of, edge, noise.sigma_d, session),
+        order=lambda number: alternating(number, len(quantities)),
+    )
+
+
+def needed_by(
+    value: Callable[..., float], edge: "Edge", sigma_d: float, sigma_session: float = 0.0
+) -> Callable[[Rates, float], int]:
+    """How many blocks will probably do, where `value(*rates)` is a block's contrast."""
+    sigmas = {"sigma_d": sigma_d, "sigma_session": sigma_session}
+
+    def needed(rates: Rates, block_seconds: float) -> int:
+        logs = [value(*block) for block in rates]
+        interval = interval_of(logs, value_seconds=block_seconds, **sigmas)
+        return blocks_needed(interval, edge(interval.mean), value_seconds=block_seconds, **sigmas)
+
+    return needed
+
+
+def _log_of(left: float, right: float = 1.0) -> float:
+    return math.log(left) - math.log(right)
+
+
+Look = Callable[[Rates, Progress], Verdict | None]
+Edge = Callable[[float], float]
+
+
+def _ratio(said: Ratio, noise: Noise) -> tuple[Look, Edge]:
+    def look(rates: Rates, at: Progress) -> Verdict | None:
+        left, right = _sides(rates)
+        return judge_ratio(
+            left,
+            right,
+            said.threshold,
+            said.direction,
+            pair_seconds=at.block_seconds,
+            spent_s=at.spent_s,
+            budget_s=at.budget_s,
+            sigma_d=noise.sigma_d,
+            voids=at.voids,
+        )
+
+    return look, _edge(said.threshold, said.direction)
+
+
+def _agreement(said: Agreement, noise: Noise) -> tuple[Look, Edge]:
+    def look(rates: Rates, at: Progress) -> Verdict | None:
+        left, right = _sides(rates)
+        return judge_equivalence(
+            left,
+            right,
+            said.within,
+            pair_seconds=at.block_seconds,
+            spent_s=at.spent_s,
+            sigma_session=0.0,  # both sides of each pair are of one session of one rig
+            budget_s=at.budget_s,
+            sigma_d=noise.sigma_d,
+            voids=at.voids,
+        )
+
+    return look, _edge(said.within, "within")
+
+
+def _against(said: Against, noise: Noise) -> tuple[Look, Edge]:
+    unit = said.quantity.units_per_request
+
+    def look(rates: Rates, at: Progress) -> Verdict | None:
+        return judge_absolute(
+            [rate * unit for (rate,) in rates],
+            said.threshold,
+            said.direction,
+            slice_seconds=at.block_seconds,
+            spent_s=at.spent_s,
+            sigma_session=noise.sigma_session,
+            budget_s=at.budget_s,
+            sigma_d=noise.sigma_d,
+            voids=at.voids,
+        )
+
+    return look, _edge(said.threshold / unit, said.direction)
+
+
+_LOOKS: dict[type, Callable[..., tuple[Look, Edge]]] = {
+    Ratio: _ratio,
+    Agreement: _agreement,
+    Against: _against,
+}
+
+
+def _edge(threshold: float, direction: Direction) -> Edge:
+    return lambda mean: edge_of(mean, threshold, direction)
+
+
+def _sides(rates: Rates) -> tuple[list[float], list[float]]:
+    return [left for left, _ in rates], [right for _, right in rates]

@@ -1,0 +1,144 @@
+"""What a test can say of a drive: each statement knows its quantities, its limit, its words.
+
+They are made by `claims.Quantity` and `claims.Curve`, and settled by `judge`.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from leadline.errors import Misuse
+
+if TYPE_CHECKING:
+    from leadline.claims import Curve, Load, Quantity
+
+Bound = Literal[">=", "<="]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One quantity held against another: `left direction right`."""
+
+    left: "Quantity"
+    direction: Bound
+    right: "Quantity"
+
+    @property
+    def load(self) -> "Load":
+        """The workload, on the drive of this test."""
+        return self.left.load
+
+    @property
+    def quantities(self) -> "tuple[Quantity, ...]":
+        """What is measured, without factors."""
+        return self.left.plain, self.right.plain
+
+    @property
+    def threshold(self) -> float:
+        """What the ratio left over right, both without factors, is held against."""
+        return self.right.factor / self.left.factor
+
+    @property
+    def source(self) -> str:
+        """Where the threshold comes from, when it is a limit of the firmware matrix."""
+        return self.right.source or self.left.source
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.direction} {self.right}"
+
+
+@dataclass(frozen=True)
+class Against:
+    """One quantity held against a figure in its own unit."""
+
+    quantity: "Quantity"
+    direction: Bound
+    figure: float
+    source: str = ""
+
+    @property
+    def load(self) -> "Load":
+        """The workload, on the drive of this test."""
+        return self.quantity.load
+
+    @property
+    def quantities(self) -> "tuple[Quantity, ...]":
+        """What is measured, without factors."""
+        return (self.quantity.plain,)
+
+    @property
+    def threshold(self) -> float:
+        """What the quantity, without its factor, is held against."""
+        return self.figure / self.quantity.factor
+
+    def __str__(self) -> str:
+        return f"{self.quantity} {self.direction} {self.figure:g} {self.quantity.unit}"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Two quantities that differ by at most `within` (0.05 is 5 %), whichever is larger."""
+
+    left: "Quantity"
+    right: "Quantity"
+    within: float
+    source: str = ""
+
+    @property
+    def load(self) -> "Load":
+        """The workload, on the drive of this test."""
+        return self.left.load
+
+    @property
+    def quantities(self) -> "tuple[Quantity, ...]":
+        """What is measured."""
+        return self.left, self.right
+
+    def __str__(self) -> str:
+        return f"{self.left} agrees with {self.right} within {self.within:.3g}"
+
+
+@dataclass(frozen=True)
+class NoDip:
+    """A curve that nowhere falls below its neighbours' chord by more than `tolerance`."""
+
+    curve: "Curve"
+    tolerance: float
+    source: str = ""
+
+    @property
+    def load(self) -> "Load":
+        """The workload, on the drive of this test."""
+        return self.curve.load
+
+    def __str__(self) -> str:
+        return f"{self.curve} has no dip of more than {self.tolerance:.3g}"
+
+
+@dataclass(frozen=True)
+class NoCollapse:
+    """A curve whose last point keeps all but `within` of the best one before it."""
+
+    curve: "Curve"
+    within: float
+    source: str = ""
+
+    @property
+    def load(self) -> "Load":
+        """The workload, on the drive of this test."""
+        return self.curve.load
+
+    def __str__(self) -> str:
+        return f"{self.curve} does not collapse by more than {self.within:.3g}"
+
+
+Contrast = Ratio | Against | Agreement
+"""Statements that blocks of slices settle by themselves."""
+Statement = Contrast | NoDip | NoCollapse
+
+
+def share(value: object, words: str) -> float:
+    """`value` as a share between 0 and 1, such as 0.05 for 5 %.  Misuse for anything else."""
+    number = float(value) if isinstance(value, int | float) else float("nan")
+    if not 0.0 < number < 1.0:
+        raise Misuse(f"{words}={value!r}: a share lies between 0 and 1, as 0.05 for 5 %")
+    return number
