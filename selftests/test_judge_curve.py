@@ -58,6 +58,26 @@ def test_screening_picks_and_confirming_decides_on_slices_measured_afresh() -> N
     assert kept.verdicts[0].count == len(fresh) / 3
 
 
+def test_one_dip_that_is_confirmed_is_enough() -> None:
+    """The others are not paid for: the claim has failed."""
+    reads, kept = judged(drive(changed={7: 0.85, 19: 0.85, 27: 0.85}))
+    with pytest.raises(ClaimFailed):
+        assert reads.curve().has_no_dip()
+    confirmed = {measured.setting.device_depth for side, measured in kept.slices if side == "at"}
+    assert len(confirmed) == 1
+
+
+def test_each_place_of_a_triple_comes_first_as_often() -> None:
+    """What a slice leaves behind for the next one falls on all three alike."""
+    dipping = drive(changed={19: 0.92})
+    reads, kept = judged(dipping)
+    with pytest.raises(ClaimFailed):
+        assert reads.curve().has_no_dip()
+    fresh = [setting.device_depth for setting in dipping.settings[-3 * kept.verdicts[0].count :]]
+    firsts = [fresh[start] for start in range(0, len(fresh), 3)]
+    assert {depth: firsts[:3].count(depth) for depth in (18, 19, 20)} == {18: 1, 19: 1, 20: 1}
+
+
 def test_a_drive_that_collapses_at_its_last_depth() -> None:
     reads, _ = judged(drive(changed={32: 0.7}))
     with pytest.raises(ClaimFailed, match=r"depth 32 against \d+, the best one"):

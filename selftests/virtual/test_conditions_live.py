@@ -1,7 +1,7 @@
 """What disturbs slices, done to a drive that is real to Linux: the kernel's counters tell.
 
-Two drives on one AHCI controller, with a medium that is quick and has holes where nothing was
-written.
+Two drives on one AHCI controller, with a medium of a known speed that has holes where
+nothing was written.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +20,7 @@ from leadline.load.fio import run_slices
 from leadline.load.slices import Slice, SliceSetting, offered_for
 from leadline.load.workload import Workload, random_read, random_write
 from leadline.vetting import Vetting, vet
+from leadline.virtual import qmp
 from selftests.quick_guest import Description, Guest, ata, booted, shell, spec_of
 
 SSD, NEIGHBOUR = "VSSD0001", "VSSD0002"
@@ -52,6 +53,9 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     folder = tmp_path_factory.mktemp("conditions")
     drives = [trimmable(ata(folder, SSD, "ide.0")), ata(folder, NEIGHBOUR, "ide.1")]
     with booted(folder, drives) as running:
+        # What is too much is a share of what the slices do: as much on any machine.
+        pace = {"iops": 1000, "iops_rd": 0, "iops_wr": 0, "bps": 50 * MIB, "bps_rd": 0, "bps_wr": 0}
+        qmp.execute(running.monitor, "block_set_io_throttle", {"id": SSD, **pace})
         yield running
 
 
