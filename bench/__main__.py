@@ -9,27 +9,37 @@ NAMES = {
     "first_light": "the suite on the virtual rig, warm: wall time and the framework's share",
     "cold": "from a fresh clone with an empty cache to the summary table (minutes)",
     "rates": "rates of slices against the same fio job run by hand, interleaved",
-    "verdicts": "simulated claims: how often a verdict is wrong, and its drive time (minutes)",
+    "ratios": "simulated claims: how often a verdict is wrong, and its drive time (minutes)",
     "curves": "verdicts on depth curves, simulated: drive time, false and missed dips",
+    "verdict_speed": "a verdict over 10,000 slices: the time of the statistics alone",
     "truth": "claims on virtual drives of known ratio: wrong verdicts, drive time (an hour)",
     "dips": "depth curves on virtual drives, healthy and with a seeded dip (an hour)",
-    "verdict_speed": "a verdict over 10,000 slices: the time of the statistics alone",
 }
+GROUPS = {"verdicts": ("ratios", "curves", "verdict_speed", "truth", "dips")}
 
 
 def main() -> int:
     """Run what is asked for; the exit code is 1 when a figure misses its limit."""
-    listing = "\n".join(f"  {name:12} {what}" for name, what in NAMES.items())
+    listing = "\n".join(f"  {name:14} {what}" for name, what in NAMES.items())
+    listing += "".join(f"\n  {name:14} all of: {', '.join(of)}" for name, of in GROUPS.items())
     parser = argparse.ArgumentParser(
         prog="./run bench",
         description="Run benchmarks; each prints one JSON object on stdout.",
         epilog=f"benchmarks:\n{listing}\n\nexample: ./run bench rates",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", nargs="*", choices=[*NAMES, []], help="all when none is given")
-    names = parser.parse_args().name or list(NAMES)
+    parser.add_argument(
+        "name",
+        nargs="*",
+        choices=[
+            *NAMES,
+            *GROUPS,
+            [],
+        ],  # argparse holds no name at all against it, too, help="all when none is given"
+    )
+    asked = parser.parse_args().name or list(NAMES)
     within = True
-    for name in names:
+    for name in [one for each in asked for one in GROUPS.get(each, (each,))]:
         figures = importlib.import_module(f"bench.{name}").measure()
         print(json.dumps({"benchmark": name, **figures}), flush=True)
         within = within and bool(figures["within_limits"])

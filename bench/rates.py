@@ -16,7 +16,7 @@ from leadline.virtual import rig as virtual
 
 RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
 DEPTHS = (1, 8)
-ROUNDS = 4
+ROUNDS = 8
 # Long enough that what a job by hand loses at its start and end is no part of the figure.
 SECONDS = 6.0
 LIMIT = 0.02

@@ -66,7 +66,7 @@ def settle(
         keep_verdict=lambda claim, verdict, explanation: None,
         slice_s=rig.slice_s,
         budget_s=budget_s,
-        repeat="./run bench verdicts",
+        repeat="./run bench ratios",
         noise=Noise(sigma_d=sigma_d, note=""),
     )
     reads = Load(random_read(), judge, full_depth=32)

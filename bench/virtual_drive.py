@@ -1,6 +1,8 @@
 """A virtual drive of a given profile under the product's own judge, and its log of requests."""
 
+import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -75,6 +77,9 @@ class UnderTest:
         begun = time.monotonic()
         settled = judge.settle(stated(Load(random_read(), judge, full_depth=32)))
         self.wall_s += time.monotonic() - begun
+        verdict = settled.verdict
+        said = f"{verdict.outcome}, {verdict.estimate or 0.0:.3f} in {verdict.drive_seconds:.1f} s"
+        print(f"verdict {len(self.verdicts)}: {said}", file=sys.stderr, flush=True)
         return settled.verdict
 
     def true_ratio(self, deep: int, shallow: int) -> float:
@@ -88,7 +93,7 @@ def under_test(folder: Path, profile: str) -> Iterator[UnderTest]:
     """The drive of such a profile (what follows IDENTITY), for as long as the block lasts."""
     path = folder / "profile.yaml"
     path.write_text(IDENTITY + profile)
-    rig = load_rig(RIG)
+    rig = load_rig(_rig_of_its_own(folder))
     with (
         virtual.running(rig, Changes(profiles={SLOT: path}), say=lambda _: None),
         open_host(rig.host) as host,
@@ -96,3 +101,18 @@ def under_test(folder: Path, profile: str) -> Iterator[UnderTest]:
         drive = bind(host, rig.drive(SLOT))
         host.write_value(f"/sys/block/{drive.name}/queue/scheduler", "none")
         yield UnderTest(host, drive, State(rig.name).medium(SLOT) / "requests.jsonl")
+
+
+def _rig_of_its_own(folder: Path) -> Path:
+    """The packaged rig under another name: a user's stays alone, and benches do not meet."""
+    name = f"bench-{os.getpid()}"
+    text = RIG.read_text()
+    for old, new in (
+        ("rig: virtual", f"rig: {name}"),
+        ("leadline/virtual/virtual/", f"leadline/virtual/{name}/"),
+        ("profile: profiles/", f"profile: {RIG.parent}/profiles/"),
+    ):
+        text = text.replace(old, new)
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    return path

@@ -8,10 +8,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from bench import simulate, verdicts
+from bench import ratios, simulate
 from bench.noise import DISK, NOISY, QUIET, Floats, NoiseModel, rates
+from bench.ratios import Cell, Guards, Share, limits_kept, share
 from bench.simulate import RIGS, TWO_RUNS_S, Rig, settle, two_runs_hold
-from bench.verdicts import Cell, Guards, Share, limits_kept, share
 from leadline.verdict import interval
 from leadline.verdict.contrast import SIGMA_D
 from leadline.verdict.verdict import Outcome, Reason, Verdict
@@ -188,8 +188,8 @@ def test_wrong_is_a_fail_where_the_claim_holds_and_a_pass_where_it_does_not(
 ) -> None:
     outcomes = [Outcome.FAIL] * 2 + [Outcome.PASS] * 3 + [Outcome.INCONCLUSIVE] * 5
     given = iter(map(verdict_of, outcomes))
-    monkeypatch.setattr(verdicts, "settle", lambda *_, **__: next(given))
-    cell = verdicts.cell_of(RIG["quiet"], off, len(outcomes))
+    monkeypatch.setattr(ratios, "settle", lambda *_, **__: next(given))
+    cell = ratios.cell_of(RIG["quiet"], off, len(outcomes))
     assert (cell.error, cell.wrong.times, cell.wrong.of) == (error, wrong, 10)
     assert cell.inconclusive == {"marginal": 0.0, "budget": 0.5, "void": 0.0}
     assert (cell.mean_drive_s, cell.longest_drive_s) == (8.0, 8.0)
@@ -208,7 +208,7 @@ def test_a_run_meets_the_same_noise_again_and_no_other_run_meets_it() -> None:
     rigs = [replace(rig, noise=replace(SILENT, drift=0.01, drift_s=1e9)) for rig in RIGS]
 
     def errors(rig: Rig, off: float) -> list[float]:
-        settled = verdicts.verdicts_of(rig, off, 3, sigma_d=0.01)
+        settled = ratios.verdicts_of(rig, off, 3, sigma_d=0.01)
         return [round((v.estimate or 0.0) / rig.threshold / (1 + off), 6) for v in settled]
 
     assert errors(rigs[0], 0.2) == errors(rigs[0], 0.2)
@@ -225,16 +225,16 @@ def test_the_judge_is_told_the_drift_of_the_rig_unless_that_is_what_is_tried(
         told.append((sigma_d, interval.lag1_correlation([0.0, 1.0, 2.0, 3.0]) > 0))
         return verdict_of(Outcome.PASS)
 
-    monkeypatch.setattr(verdicts, "settle", settle_as_told)
-    verdicts.guards_of(RIG["noisy"], 0.05, verdicts.cell_of(RIG["noisy"], 0.05, 1).wrong)
+    monkeypatch.setattr(ratios, "settle", settle_as_told)
+    ratios.guards_of(RIG["noisy"], 0.05, ratios.cell_of(RIG["noisy"], 0.05, 1).wrong)
     assert told == [(NOISY.drift, True), (SIGMA_D, True), (0.0, False)]
 
 
 def test_guards_taken_away_make_verdicts_wrong_and_are_given_back() -> None:
     drifting = replace(SILENT, jitter=0.01, drift=0.03)
     rig = replace(RIG["noisy"], noise=drifting)
-    whole = verdicts.cell_of(rig, -0.01, 80)
-    guards = verdicts.guards_of(rig, -0.01, whole.wrong)
+    whole = ratios.cell_of(rig, -0.01, 80)
+    guards = ratios.guards_of(rig, -0.01, whole.wrong)
     assert guards.with_guards == whole.wrong
     assert guards.with_guards.times <= 1
     assert guards.without_guards.times >= 3
@@ -278,11 +278,11 @@ def test_each_limit_is_missed_by_what_is_over_it(
 
 def test_the_limits_are_a_tenth_and_a_fifth_of_two_long_runs() -> None:
     assert TWO_RUNS_S == 130.0
-    assert verdicts.QUIET_COST_LIMITS_S == {0.2: 13.0, 0.1: 26.0}
+    assert ratios.QUIET_COST_LIMITS_S == {0.2: 13.0, 0.1: 26.0}
 
 
 def test_the_benchmark_is_one_json_object_and_too_few_runs_prove_nothing() -> None:
-    figures = json.loads(json.dumps(verdicts.measure(runs=2)))
+    figures = json.loads(json.dumps(ratios.measure(runs=2)))
     assert figures["claims_a_cell"] == 2
     assert {each["rig"] for each in figures["cells"]} == {"quiet", "noisy", "disk"}
     assert len(figures["cells"]) == 3 * 8
