@@ -288,8 +288,12 @@ def test_permission_denied_names_the_group(pty: str, monkeypatch: pytest.MonkeyP
 
 
 def test_a_failed_open_leaves_no_lock_behind(pty: str) -> None:
-    with Path(pty).open("r+b", buffering=0) as other:
+    # Without O_NOCTTY, tests in a session of their own would be hung up with the line.
+    other = os.open(pty, os.O_RDWR | os.O_NOCTTY)
+    try:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(RigTrouble, match="in use"):
             open_port(spec(pty))
+    finally:
+        os.close(other)
     open_port(spec(pty)).close()
