@@ -1,5 +1,8 @@
 """The loop that settles a claim, on slices drawn from drives of known ratio."""
 
+import itertools
+import random
+import re
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -114,9 +117,33 @@ def test_a_ratio_on_the_threshold_is_inconclusive_and_never_a_guess() -> None:
     assert kept.verdicts[0].drive_seconds <= 130 + 2 * FEWEST_BLOCKS
 
 
-def test_the_budget_ends_it() -> None:
-    reads, kept = judged(SliceDrive({8: 3100, 1: 1000}, noise=0.3), budget_s=20)
-    with pytest.raises(Unsettled, match="--drive-time"):
+def test_the_budget_ends_it_and_what_would_do_is_said() -> None:
+    drive = SliceDrive({8: 3300, 1: 1000}, noise=0.1)
+    reads, kept = judged(drive, budget_s=8)
+    with pytest.raises(Unsettled, match="--drive-time") as unsettled:
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    (price,) = re.findall(
+        r"about (\d+) s would settle it \(--drive-time \1\)", str(unsettled.value)
+    )
+    assert kept.verdicts[0].drive_seconds < int(price)
+    reads, kept = judged(drive, budget_s=2 * int(price))  # the noise of a few pairs is a guess
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+
+
+class Swinging(random.Random):
+    """As far above as below, pair after pair: order alternates, so depth 8 is first and last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.swings = itertools.cycle([1.3, 1.0, 1.0, 1 / 1.3])
+
+    def lognormvariate(self, mu: float = 0.0, sigma: float = 1.0) -> float:
+        return next(self.swings)
+
+
+def test_what_no_drive_time_would_settle_is_said() -> None:
+    reads, kept = judged(SliceDrive({8: 3000, 1: 1000}, chance=Swinging()), budget_s=8)
+    with pytest.raises(Unsettled, match="no drive time within reason"):
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert kept.verdicts[0].reason == "budget"
 

@@ -9,7 +9,14 @@ from typing import cast
 
 import pytest
 
-from leadline.running import Run, make_run, new_run_id, run_from_worker, worker_plan
+from leadline.running import (
+    Run,
+    make_run,
+    new_run_id,
+    repeating,
+    run_from_worker,
+    worker_plan,
+)
 from selftests.vendor import MATRIX, RIG
 
 
@@ -30,6 +37,22 @@ def test_options_reach_the_run(pytestconfig: pytest.Config) -> None:
     assert not run.allow_writes
     assert made(pytestconfig, allow_writes=True)[1].allow_writes
     assert made(pytestconfig, run_id=None)[1].id != "run-7"
+
+
+def test_the_command_that_repeats_a_test_has_what_this_run_was_given(
+    pytestconfig: pytest.Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = made(pytestconfig, matrix=None)
+    (rig,) = run.rigs.values()
+    assert repeating(run, rig, "test_x.py::test[a b]") == (
+        f"leadline hil --rig {RIG} 'test_x.py::test[a b]'"
+    )
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(MATRIX.read_text().replace("image: rigs", f"image: {MATRIX.parent}/rigs"))
+    _, run = made(pytestconfig, matrix=mine, drive_time=20.0, allow_writes=True)
+    assert repeating(run, rig, "test_x.py") == (
+        f"leadline hil --rig {RIG} --matrix {mine} --allow-writes --drive-time 20 test_x.py"
+    )
 
 
 def test_limits_and_known_issues_are_those_of_the_visited_model_and_firmware(

@@ -4,6 +4,7 @@ It knows neither pytest nor the rig: it is handed a function that measures and o
 that keeps what was measured.
 """
 
+import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
 from leadline.plans import Noise, Plan, Progress, plan_of
 from leadline.statements import NoCollapse, NoDip
+from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Verdict
 
 FEWEST_BLOCKS = 4
@@ -84,8 +86,10 @@ class SliceJudge:
             case NoCollapse() as collapse:
                 verdict = settle_collapse(self, collapse)
             case contrast:
-                evidence = Evidence(self.slice_s)
-                verdict = self.carry_out(plan_of(contrast, self.noise), evidence, self.budget_s)
+                evidence, plan = Evidence(self.slice_s), plan_of(contrast, self.noise)
+                verdict = self.carry_out(plan, evidence, self.budget_s)
+                if verdict.reason == "budget":
+                    verdict = replace(verdict, notes=(*verdict.notes, _price(plan, evidence)))
         if self.noise.note:
             verdict = replace(verdict, notes=(*verdict.notes, self.noise.note))
         verdict = replace(verdict, notes=(*verdict.notes, *self.remarks.values()))
@@ -141,3 +145,13 @@ class SliceJudge:
             return FEWEST_BLOCKS
         needed = plan.needed(evidence.rates(), block_s) - len(evidence.blocks)
         return max(FEWEST_BLOCKS, min(needed, int(most)))
+
+
+def _price(plan: Plan, evidence: Evidence) -> str:
+    """What it would probably take to settle what the budget did not."""
+    measured = len(evidence.blocks)
+    needed = plan.needed(evidence.rates(), len(plan.sides) * evidence.seconds)
+    if needed >= MOST:
+        return "as noisy as it was, no drive time within reason would settle it"
+    seconds = math.ceil(max(needed, measured + 1) * evidence.spent_s / measured / 10) * 10
+    return f"as noisy as it was, about {seconds} s would settle it (--drive-time {seconds})"

@@ -16,6 +16,7 @@ import pytest
 from leadline.errors import Misuse, RigTrouble
 from leadline.process import end_with_parent
 from leadline.running import (
+    DRIVE_TIME_S,
     GATE_OPEN,
     GATE_OPTION,
     RUN,
@@ -73,9 +74,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--drive-time",
         type=float,
-        default=130.0,
+        default=DRIVE_TIME_S,
         metavar="SECONDS",
-        help="seconds of drive time that one claim may cost before it is inconclusive (130)",
+        help="seconds of drive time that one claim may cost before it is inconclusive "
+        f"({DRIVE_TIME_S:g})",
     )
     group.addoption(
         "--no-excuses",

@@ -48,6 +48,8 @@ class Run:
 
 
 RUN = pytest.StashKey[Run]()
+DRIVE_TIME_S = 130.0
+"""What one claim may cost unless `--drive-time` says otherwise: two runs of 65 s, as usual."""
 GATE_OPTION, GATE_OPEN = "--gate", b"open"
 """How `leadline hil` tells pytest that its rigs are up: by a word through this descriptor."""
 VERDICTS = pytest.StashKey[list[dict[str, Any]]]()
@@ -114,6 +116,20 @@ def _run(
         no_excuses=config.option.no_excuses,
         drive_time_s=config.option.drive_time,
     )
+
+
+def repeating(run: Run, rig: "Rig", node_id: str) -> str:
+    """The command that runs one test again, on the same rig, by the same matrix and options."""
+    from leadline.inventory.matrix import usual_matrix
+
+    words = ["leadline", "hil", "--rig", str(rig.path)]
+    if run.matrix.path != usual_matrix():
+        words += ["--matrix", str(run.matrix.path)]
+    if run.allow_writes:
+        words.append("--allow-writes")
+    if run.drive_time_s != DRIVE_TIME_S:
+        words += ["--drive-time", f"{run.drive_time_s:g}"]
+    return shlex.join([*words, node_id])
 
 
 def visit_of(item: pytest.Item) -> "Visit | None":

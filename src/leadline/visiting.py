@@ -36,7 +36,7 @@ from leadline.plans import Noise
 from leadline.power.cycle import PowerCycle
 from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
-from leadline.running import VERDICTS, claim_of
+from leadline.running import VERDICTS, claim_of, repeating
 from leadline.verdict.verdict import Verdict
 from leadline.vetting import Vetting, vet
 
@@ -183,7 +183,7 @@ class OpenVisit:
             keep_verdict=keep_verdict,
             slice_s=self.first_slice_s(),
             budget_s=self.station.run.drive_time_s,
-            repeat=f'leadline hil --rig {self.station.rig.path} "{item.nodeid}"',
+            repeat=repeating(self.station.run, self.station.rig, item.nodeid),
             noise=self.noise(),
         )
         self._judges.append(judge)

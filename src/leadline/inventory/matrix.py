@@ -159,13 +159,17 @@ def load_matrix(path: Path | None = None) -> Matrix:
     Paths in the file are relative to its directory.  Images are not opened
     here: a plan that needs one checks it.
     """
-    if path is None:
-        here = Path(USUAL)
-        path = here if here.is_file() else packaged(USUAL)
+    path = path or usual_matrix()
     document = read(path)
     matrix = require(document, Matrix, _checks(document), path=path)
     matrix._document = document
     return matrix
+
+
+def usual_matrix() -> Path:
+    """Where the matrix is when nobody names one."""
+    here = Path(USUAL)
+    return here if here.is_file() else packaged(USUAL)
 
 
 def _checks(document: Document) -> Iterator[Problem]:
