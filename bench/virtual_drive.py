@@ -101,6 +101,7 @@ def under_test(folder: Path, profile: str) -> Iterator[UnderTest]:
         drive = bind(host, rig.drive(SLOT))
         host.write_value(f"/sys/block/{drive.name}/queue/scheduler", "none")
         yield UnderTest(host, drive, State(rig.name).medium(SLOT) / "requests.jsonl")
+    State(rig.name).forget()
 
 
 def _rig_of_its_own(folder: Path) -> Path:

@@ -178,6 +178,9 @@ def test_a_dead_rig_is_down_and_what_it_left_is_removed() -> None:
     assert list(state.root.iterdir()) == []
     state.clear()
     assert not state.root.exists()
+    assert state.take()
+    state.forget()
+    assert list(state.root.parent.glob("dead*")) == []
 
 
 def test_flashing_a_rig_that_is_down_is_refused() -> None:

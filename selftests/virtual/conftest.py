@@ -9,6 +9,7 @@ import pytest
 import leadline
 from leadline.inventory.rig import Rig, load_rig
 from leadline.virtual import rig as virtual
+from leadline.virtual.state import State
 
 RIGS = Path(leadline.__file__).parent / "rigs"
 
@@ -16,15 +17,17 @@ MakeRig = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def make_rig(tmp_path_factory: pytest.TempPathFactory) -> MakeRig:
+def make_rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeRig]:
     """A function that writes a rig file like the packaged one, under a name of its own.
 
     `make_rig(name, (old, new), ...)` replaces texts; the file's profiles stay the packaged ones.
     """
     folder = tmp_path_factory.mktemp("rigs")
+    made: list[str] = []
 
     def make(name: str, *changes: tuple[str, str]) -> Path:
         unique = f"{name}-{os.getpid()}"
+        made.append(unique)
         text = (RIGS / "virtual.yaml").read_text()
         for old, new in (
             ("rig: virtual", f"rig: {unique}"),
@@ -38,7 +41,9 @@ def make_rig(tmp_path_factory: pytest.TempPathFactory) -> MakeRig:
         path.write_text(text)
         return path
 
-    return make
+    yield make
+    for name in made:
+        State(name).forget()
 
 
 @pytest.fixture(scope="session")

@@ -111,6 +111,11 @@ class State:
                 f"removed: {trouble.strerror}; remove {self.root} by hand"
             ) from trouble
 
+    def forget(self) -> None:
+        """Remove all that a rig left, logs and lock too: for one that is down and was made up."""
+        self.clear()
+        self._lock.unlink(missing_ok=True)
+
     def tidy(self) -> None:
         """Remove all but the logs, once the rig's processes have gone."""
         if not self.root.exists():
