@@ -1,13 +1,16 @@
 """A verdict in words: every figure, what voids or limits it, what to do next."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from leadline.claims import Claim, Load
 from leadline.expected import Limit
 from leadline.explain import explain, ratio_text
+from leadline.load.slices import VOID_MEANINGS
 from leadline.load.workload import random_read
+from leadline.remedies import REMEDIES, TOO_FEW
 from leadline.verdict.verdict import Outcome, RateEstimate, Reason, Verdict
 from selftests.test_claims import Ruling
 
@@ -114,13 +117,20 @@ def test_a_dip_names_its_depth_and_its_neighbours() -> None:
 
 def test_a_verdict_without_any_pair_has_its_voids_and_no_figures() -> None:
     verdict = Verdict(
-        Outcome.INCONCLUSIVE, "void", ">=", 3.0, 0, "pair", 4.0, voids=("too-short", "cpu")
+        Outcome.INCONCLUSIVE, "void", ">=", 3.0, 0, "pair", 4.0, voids=("span: small", "cpu")
     )
     assert explained(verdict)[1:] == [
         "  threshold: >= 3",
         "  cost: 4.0 drive-seconds",
-        "  void: too-short",
+        "  void: span: small",
+        f"  remedy: {REMEDIES['span']}",
         "  void: cpu",
         "  repeat: leadline hil this",
     ]
     assert ratio_text(verdict) == ""
+
+
+def test_whatever_voids_a_slice_has_a_remedy() -> None:
+    assert REMEDIES.keys() == VOID_MEANINGS.keys() | {TOO_FEW}
+    page = (Path(__file__).parent.parent / "docs/how-to/mend-a-void.md").read_text()
+    assert [name for name in REMEDIES if f"`{name}`" not in page] == []

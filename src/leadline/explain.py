@@ -1,10 +1,12 @@
 """A verdict in words that a sceptical performance engineer can act on."""
 
+from leadline.remedies import remedy_of
 from leadline.statements import Against, Agreement, NoCollapse, NoDip, Ratio, Statement
 from leadline.verdict.verdict import Outcome, RateEstimate, Verdict
 
 _REASONS = {
-    "marginal": "it is so near the threshold that more drive time would not tell",
+    "marginal": "it is so near the threshold that more drive time would not tell; decide by "
+    "the interval, or move the limit",
     "budget": "the drive time allowed for one claim is spent; raise it with --drive-time",
     "void": "the evidence does not count",
 }
@@ -31,7 +33,9 @@ def explain(verdict: Verdict, statement: Statement, *, cell: str, repeat: str) -
     cited = f" ({statement.source})" if statement.source else ""
     lines.append(f"  threshold: {_threshold(verdict, statement)}{cited}")
     lines.append(f"  cost: {verdict.drive_seconds:.1f} drive-seconds")
-    lines += [f"  void: {void}" for void in verdict.voids]
+    for void in verdict.voids:
+        lines.append(f"  void: {void}")
+        lines += [f"  remedy: {remedy}"] if (remedy := remedy_of(void)) else []
     lines += [f"  note: {note}" for note in verdict.notes]
     lines.append(f"  repeat: {repeat}")
     return "\n".join(lines)

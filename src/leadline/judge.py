@@ -16,6 +16,7 @@ from leadline.judge_curve import settle_collapse, settle_dip
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
 from leadline.plans import Noise, Plan, Progress, plan_of
+from leadline.remedies import TOO_FEW
 from leadline.statements import NoCollapse, NoDip
 from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Verdict
@@ -132,7 +133,7 @@ class SliceJudge:
         if not voids and len(evidence.blocks) < FEWEST_BLOCKS:
             if evidence.spent_s < budget_s:
                 return None
-            voids = ("too-few: the budget was spent before four clean blocks were measured",)
+            voids = (f"{TOO_FEW}: the budget was spent before four clean blocks were measured",)
         block_s = len(plan.sides) * evidence.seconds
         progress = Progress(block_s, evidence.spent_s, budget_s, voids)
         return plan.look(evidence.rates(), progress)

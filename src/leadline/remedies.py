@@ -1,0 +1,35 @@
+"""What to do about a verdict that is void, by the name of what voided it."""
+
+from leadline.drive import finding
+from leadline.load import slices
+
+TOO_FEW = "too-few"
+"""The judge's own: the budget was spent before there was enough to look at."""
+REMEDIES = {
+    slices.LITTLES_LAW: "see whether the rig's processors are busy with something else (top)",
+    slices.DEVICE_DEPTH: "see what else writes device/queue_depth on the rig; tuned, a udev rule?",
+    slices.DRIVE_DEPTH: "see whether the rig's processors are busy with something else (top)",
+    slices.IO_ERRORS: "see the kernel's log and smartctl -x: the drive or its path fails requests",
+    slices.TOO_SHORT: "the drive is too slow for any slice of ours, or it stalls: see its rate",
+    slices.OVERLAP: "run it again; when it stays, report it: it is a defect of Leadline",
+    slices.FIO_CPU: "let the rig's processors do nothing else, or test at a larger block size",
+    slices.LOG_INCOMPLETE: "run it again; when it stays, report it with the rig's version of fio",
+    finding.MERGED: "find what sets queue/scheduler or queue/nomerges on the rig, and stop it",
+    finding.SETTINGS_MOVED: "find what writes the setting on the rig (tuned, a udev rule), stop it",
+    finding.NEIGHBOUR: "leave the disks beside it in peace: a scrub, a backup, another suite",
+    finding.OTHER_IO: "find the program and stop it: fuser -v on the drive's node",
+    finding.OTHER_COMMANDS: "stop smartd and other monitoring on the rig while drives are tested",
+    finding.PAGE_CACHE: "see whether the node is the drive itself, and no cache before it",
+    finding.TEMPERATURE: "cool the drive, or let it settle: run the suite once before it counts",
+    finding.ERRORS: "see the kernel's log, the cable and smartctl -x",
+    finding.LINK_LIMIT: "test at a smaller block size, or see why the link is slow",
+    finding.UNWRITTEN: "write the span: a test that writes does so under both keys",
+    finding.SPAN: "give the model's cache_bytes in the firmware matrix, or use more of the drive",
+    finding.NOT_PRECONDITIONED: "let the drive rest or cool, and run it again",
+    TOO_FEW: "raise --drive-time",
+}
+
+
+def remedy_of(void: str) -> str:
+    """What to do about one line of a verdict's voids ("name: why"); "" for one not known."""
+    return REMEDIES.get(void.partition(":")[0], "")
