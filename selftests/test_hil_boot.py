@@ -1,6 +1,7 @@
 """`leadline hil` and its virtual rigs: started, counted, stopped, and waited for."""
 
 import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -106,3 +107,23 @@ def test_a_rig_that_does_not_boot_runs_no_test_and_leaves_no_child(
     assert not (vendor.folder / "ran").exists()
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_wrong_argument_is_told_without_waiting_for_a_boot(
+    vendor: Vendor,
+    up: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    @contextmanager
+    def booting(rig: Rig) -> Iterator[None]:
+        time.sleep(60)
+        vendor.did.append("booted")
+        yield
+
+    monkeypatch.setattr(virtual, "running", booting)
+    before = signal.getsignal(signal.SIGCHLD)
+    assert vendor.hil("--frobnicate", rig=RIG, matrix=MATRIX) == 2
+    assert "--frobnicate" in capfd.readouterr().err
+    assert "booted" not in vendor.did
+    assert signal.getsignal(signal.SIGCHLD) == before

@@ -12,8 +12,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
@@ -104,11 +104,12 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
             words = _pytest_arguments(arguments, paths, matrix.path, run_id)
             child = Child(words, stdout=sys.stderr if arguments.json else None)
             stack.callback(child.end)
-            for rig in rigs:
-                if rig.virtual is not None:
-                    _start_virtual(rig, stack, record)
+            with child.needed():
+                for rig in rigs:
+                    if rig.virtual is not None:
+                        _start_virtual(rig, stack, record)
             code = child.run(signals)
-            if code != 0:
+            if code != 0 and child.began:
                 for sentence in mend(rigs, run_id):
                     _tell(sentence)
     except BaseException as error:
@@ -192,10 +193,15 @@ class Signals:
             raise KeyboardInterrupt
 
 
+class _Ended(Exception):
+    """pytest has ended before it was told to begin."""
+
+
 class Child:
     """pytest, which makes itself ready while virtual rigs boot, and waits for the word to begin."""
 
     def __init__(self, words: Sequence[str], stdout: TextIO | None) -> None:
+        self.began = False
         waits, self._word = os.pipe()
         try:
             self._process = subprocess.Popen(
@@ -207,11 +213,29 @@ class Child:
         finally:
             os.close(waits)
 
+    @contextmanager
+    def needed(self) -> Iterator[None]:
+        """Leave the block when pytest ends: nobody waits for a boot to hear of a typo."""
+
+        def look(*_: object) -> None:
+            if self._process.poll() is not None:
+                raise _Ended
+
+        before = signal.signal(signal.SIGCHLD, look)
+        try:
+            look()
+            yield
+        except _Ended:
+            pass
+        finally:
+            signal.signal(signal.SIGCHLD, before)
+
     def run(self, signals: Signals) -> int:
         """Say the word; its exit code when it has ended."""
         signals.child = self._process
         with suppress(BrokenPipeError):  # it has ended: its arguments were wrong
             os.write(self._word, GATE_OPEN)
+            self.began = True
         while True:
             try:
                 return int(self._process.wait())
