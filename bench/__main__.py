@@ -13,9 +13,10 @@ NAMES = {
     "curves": "verdicts on depth curves, simulated: drive time, false and missed dips",
     "verdict_speed": "a verdict over 10,000 slices: the time of the statistics alone",
     "truth": "claims on virtual drives of known ratio: wrong verdicts, drive time (an hour)",
+    "practice": "two long runs compared, on the same drives as in truth (an hour)",
     "dips": "depth curves on virtual drives, healthy and with a seeded dip (an hour)",
 }
-GROUPS = {"verdicts": ("ratios", "curves", "verdict_speed", "truth", "dips")}
+GROUPS = {"verdicts": ("ratios", "curves", "verdict_speed", "truth", "practice", "dips")}
 
 
 def main() -> int:

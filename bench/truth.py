@@ -13,7 +13,7 @@ from typing import Any
 
 from scipy.stats import binomtest
 
-from bench.virtual_drive import UnderTest, under_test
+from bench.virtual_drive import under_test
 from leadline.claims import Claim, Load
 from leadline.load.slices import SliceSetting, offered_for
 from leadline.load.workload import random_read
@@ -23,8 +23,6 @@ THRESHOLD = 3.0
 AIMS = (2.4, 2.85, 3.15, 3.6, 7.0)
 RUNS = 20
 READ_MS = 4.0
-PRACTICE_S = 65.0
-PRACTICE_PAIRS = 5
 OVERHEAD_LIMIT = 1.15
 EIGHT_CHANNELS = """\
 channels: 8
@@ -42,13 +40,11 @@ faults:
 """
 
 
-def measure(
-    runs: int = RUNS, aims: Sequence[float] = AIMS, practice_pairs: int = PRACTICE_PAIRS
-) -> dict[str, object]:
-    """Some verdicts on each drive; and two long runs compared, as often as is paid for."""
+def measure(runs: int = RUNS, aims: Sequence[float] = AIMS) -> dict[str, object]:
+    """Some verdicts on each drive; its truth is known when they are all in."""
     with tempfile.TemporaryDirectory() as folder:
-        transport_ms = _transport_ms(Path(folder))
-        drives = [_figures(Path(folder), aim, transport_ms, runs, practice_pairs) for aim in aims]
+        transport_ms = transport_ms_of(Path(folder))
+        drives = [_figures(Path(folder), aim, transport_ms, runs) for aim in aims]
     wrong = sum(each["wrong"] for each in drives)
     interval = binomtest(wrong, runs * len(drives)).proportion_ci(0.95, method="exact")
     overhead = max(each["wall_over_drive"] for each in drives)
@@ -76,7 +72,7 @@ def profile_for(aim: float, transport_ms: float) -> str:
     return ONE_AT_A_TIME.format(read_ms=READ_MS, overhead_ms=overhead_ms)
 
 
-def _transport_ms(folder: Path) -> float:
+def transport_ms_of(folder: Path) -> float:
     """What a request at depth 1 takes beside its time at the drive."""
     with under_test(folder, profile_for(3.0, transport_ms=1.0)) as drive:
         depth_1 = SliceSetting(device_depth=1, offered_depth=offered_for(1), seconds=5.0)
@@ -88,14 +84,11 @@ def _claim(reads: Load) -> Claim:
     return reads.at(depth=8) >= THRESHOLD * reads.at(depth=1)
 
 
-def _figures(
-    folder: Path, aim: float, transport_ms: float, runs: int, practice_pairs: int
-) -> dict[str, Any]:
+def _figures(folder: Path, aim: float, transport_ms: float, runs: int) -> dict[str, Any]:
     with under_test(folder, profile_for(aim, transport_ms)) as drive:
         for _ in range(runs):
             drive.settle(_claim)
         truth = drive.true_ratio(8, 1)
-        practice = [_two_runs(drive) for _ in range(practice_pairs)]
     right = Outcome.PASS if truth >= THRESHOLD else Outcome.FAIL
     settled = [each for each in drive.verdicts if each.outcome is not Outcome.INCONCLUSIVE]
     drive_s = [each.drive_seconds for each in drive.verdicts]
@@ -107,16 +100,4 @@ def _figures(
         "estimates": [round(each.estimate or 0.0, 3) for each in drive.verdicts],
         "mean_drive_s": round(mean(drive_s), 1),
         "wall_over_drive": round(drive.wall_s / sum(drive_s), 3),
-        "practice_ratios": [round(each, 3) for each in practice],
-        "practice_wrong": sum((each >= THRESHOLD) != (truth >= THRESHOLD) for each in practice),
     }
-
-
-def _two_runs(drive: UnderTest) -> float:
-    """The practice: one long run a depth, compared as two numbers."""
-    rates = []
-    for depth in (8, 1):
-        setting = SliceSetting(depth, offered_for(depth), seconds=PRACTICE_S)
-        (measured,) = drive.slices(random_read(), [setting])
-        rates.append(measured.rate)
-    return rates[0] / rates[1]
