@@ -8,10 +8,9 @@ out one command at a time.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from leadline.inventory.pdu import PduSpec
-from leadline.power.login import Login, LoginWords
+from leadline.power.login import Login, LoginWords, Reply
 from leadline.power.session import QUIET_S, Session
 
 # Erases what somebody typed and never sent, for our Enter would carry it out.
@@ -22,6 +21,7 @@ SYNC_S = 15.0
 # Listening after each sending of a sync, longer each time that nothing came, so that a slow
 # unit's answers to the ones before are all in before anything is believed.
 SYNC_QUIETS_S = (QUIET_S, 1.0, 2.5)
+LOGIN_S = 10.0
 HANDSHAKE_S = 3.0
 PAGES = 20
 
@@ -67,6 +67,11 @@ class Grammar:
             or self.asks_login(heard)
         )
 
+    def admits(self, heard: bytes) -> bool:
+        """Whether it has said what it makes of a password."""
+        refused = self.login is not None and self.login.refuses(heard)
+        return refused or self.waits(heard) or _at(self.menus, heard) is not None
+
     def asks(self, heard: bytes) -> bool:
         """Whether it asks whether to do something."""
         return bool(self.questions and self.questions.search(heard))
@@ -103,26 +108,34 @@ class CommandLine:
         if self._login:
             self._login.begin()
         self._session.drain(step)
-        send: Callable[[], None] = partial(
-            self._session.send, self._grammar.wake + self._enter, step
-        )
+        reply = Reply(self._grammar.wake + self._enter)
         silent = 0
         for _ in range(SYNC_SENDS):
-            send()
-            heard = self._session.drain(step, quiet_s=SYNC_QUIETS_S[silent], deadline_s=SYNC_S)
+            heard = self._hear(reply, step, SYNC_QUIETS_S[silent])
             if self._grammar.prompt.search(heard):
                 self._arrive()
                 return
             silent += not heard
             if silent == len(SYNC_QUIETS_S):
                 break
-            login = self._login.answer(heard) if self._login else None
-            send = login or partial(self._session.send, self._way_on(heard), step)
+            login = self._login.reply(heard) if self._login else None
+            reply = login or Reply(self._way_on(heard))
         what = f"no prompt, but {self._session.plain(heard)}" if heard else "no answer"
         raise self._session.trouble(
             step,
             f"{what}; is it {self._grammar.unit}, powered, at the baud rate of the rig file?",
         )
+
+    def _hear(self, reply: Reply, step: str, quiet_s: float) -> bytes:
+        """What comes back.  A password is never followed by an Enter while it is looked at."""
+        heard = b""
+        if reply.secret:
+            heard = self._session.ask(
+                reply.data, self._grammar.admits, step="login", deadline_s=LOGIN_S, secret=True
+            )
+        else:
+            self._session.send(reply.data, step)
+        return heard + self._session.drain(step, quiet_s=quiet_s, deadline_s=SYNC_S)
 
     def _arrive(self) -> None:
         if self._login:

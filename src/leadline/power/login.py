@@ -5,9 +5,7 @@ the same conversation, and as a secret of the session.
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 
 from leadline.errors import RigTrouble
 from leadline.inventory.pdu import NO_PASSWORD_HERE, PduSpec
@@ -42,6 +40,18 @@ class LoginWords:
         """Whether a username or a password is asked for."""
         return any(word.search(heard) for word in (self.username, self.password) if word)
 
+    def refuses(self, heard: bytes) -> bool:
+        """Whether it says that a login failed."""
+        return any(word.search(heard) for word in (self.denied, self.locked) if word)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is sent next, with its Enter."""
+
+    data: bytes = field(repr=False)
+    secret: bool = False
+
 
 class Login:
     """What has been tried on one device; lives as long as its session does."""
@@ -66,8 +76,8 @@ class Login:
         """A prompt came: whatever was sent, was right."""
         self._passwords = 0
 
-    def answer(self, heard: bytes) -> Callable[[], None] | None:
-        """What sends the answer to a question for a login; None where there is none.
+    def reply(self, heard: bytes) -> Reply | None:
+        """What to answer to a question for a login; None where there is none.
 
         Raises LoginRefused once the device has refused the password, LineTrouble when
         it asks out of turn or for what the rig file does not give.
@@ -80,7 +90,7 @@ class Login:
             raise self._denied(heard)
         if not words.asks(heard):
             return None
-        enter = partial(self._session.send, self._spec.enter, STEP)
+        enter = Reply(self._spec.enter)
         if self._tried:
             # Perhaps not the answer to our password, but to something before: ask once more.
             if self._asked_again:
@@ -91,18 +101,18 @@ class Login:
             if named:
                 raise self._session.trouble(STEP, "the device asks for the username twice")
             self._named = True
-            return partial(self._send_username, heard)
+            return self._username(heard)
         if self._spec.username is not None and words.username and not named:
             return enter  # whose password it asks for is not known: back to the username
         self._tried = True
-        return partial(self._send_password, heard)
+        return self._password(heard)
 
-    def _send_username(self, heard: bytes) -> None:
+    def _username(self, heard: bytes) -> Reply:
         if self._spec.username is None:
             raise self._not_given(heard, f"username, and one of {NO_PASSWORD_HERE}")
-        self._session.send(self._spec.username.encode() + self._spec.enter, STEP)
+        return Reply(self._spec.username.encode() + self._spec.enter)
 
-    def _send_password(self, heard: bytes) -> None:
+    def _password(self, heard: bytes) -> Reply:
         secret = password(self._spec)
         if secret is None:
             raise self._not_given(heard, f"one of {NO_PASSWORD_HERE}")
@@ -112,7 +122,7 @@ class Login:
                 "for devices lock accounts; log in by hand to see what is wrong"
             )
         self._passwords += 1
-        self._session.send(secret + self._spec.enter, STEP, secret=True)
+        return Reply(secret + self._spec.enter, secret=True)
 
     def _not_given(self, heard: bytes, give: str) -> RigTrouble:
         return self._session.trouble(

@@ -208,14 +208,20 @@ class Session:
         return bytes(heard)
 
     def ask(
-        self, text: bytes, enough: Callable[[bytes], bool], *, step: str, deadline_s: float
+        self,
+        text: bytes,
+        enough: Callable[[bytes], bool],
+        *,
+        step: str,
+        deadline_s: float,
+        secret: bool = False,
     ) -> bytes:
         """Send `text`; what came back, once `enough` of all that came says so.
 
         `enough` is asked whenever something came, with all that came since the
         sending: a prompt counts at its end only.  Raises LineTrouble at the deadline.
         """
-        self.send(text, step)
+        self.send(text, step, secret=secret)
         end = self.clock.now() + deadline_s
         heard = bytearray()
         while True:
