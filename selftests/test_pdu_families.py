@@ -18,6 +18,7 @@ from leadline.inventory.pdu import FAMILY_NAMES, FamilyName
 from leadline.power.families import FAMILIES, is_built
 from leadline.power.login import LoginRefused
 from leadline.power.pdu import COMMANDS, SWITCH_S, Pdu
+from leadline.power.session import LineTrouble
 from leadline.virtual.pdus import UNITS, has_unit, login, units
 from leadline.virtual.pdus.faults import Faults
 from leadline.virtual.pdus.line import Unit
@@ -281,6 +282,7 @@ def test_a_login_that_is_refused_is_not_tried_again(specimen: Specimen, fault: s
             with pytest.raises(LoginRefused, match=r"port /dev/x\): login: ") as caught:
                 pdu.switch(1, False)
             assert login.PASSWORD not in str(caught.value)
+            assert not isinstance(caught.value, LineTrouble), "which would be tried again"
         assert passwords(line) == 1
         assert line.moves == []
 

@@ -202,6 +202,20 @@ def test_a_password_that_gets_lost_is_not_sent_for_ever() -> None:
         assert passwords(line.written) == 2
 
 
+def test_a_late_answer_to_something_before_is_no_refusal() -> None:
+    with bench(None, "baytech-rpc3", Rpc3NcWithLogin) as (pdu, line):
+
+        def late(data: bytes) -> bytes | None:
+            if SECRET.encode() not in data:
+                return None
+            list(line.dialogue.hear(data))  # it has been let in, and what it said is lost
+            return b"\r\nEnter username>"
+
+        line.instead = late
+        assert pdu.switch(3, False).verified
+        assert passwords(line.written) == 1
+
+
 def passwords(written: bytes) -> int:
     return written.count(SECRET.encode())
 

@@ -12,6 +12,7 @@ from leadline.power.dark import HotPlug
 from leadline.power.families import FAMILIES
 from leadline.power.outlets import ENTRY, restore_outlets
 from leadline.power.pdu import COMMANDS
+from leadline.virtual.pdus.baytech import Rpc3NcWithLogin
 from leadline.virtual.pdus.faults import Faults
 from selftests import one_way
 from selftests.outlet_rig import OF_BOTH
@@ -46,6 +47,22 @@ def test_a_command_that_went_wrong_is_sent_again_and_then_given_up() -> None:
         with pytest.raises(RigTrouble, match=r"port /dev/x\): off 3: refused"):
             pdu.switch(3, False)
         assert line.written.count(b"off 3") == 1 + COMMANDS
+
+
+def test_a_session_that_ends_at_a_command_has_not_carried_it_out() -> None:
+    with bench(None, "baytech-rpc3", Rpc3NcWithLogin) as (pdu, line):
+        pdu.switch(3, True)
+
+        def logs_out(data: bytes) -> bytes | None:
+            if b"off 3" not in data:
+                return None
+            line.dialogue.begin()
+            line.instead = lambda _: None
+            return b"\r\nEnter username>"
+
+        line.instead = logs_out
+        assert pdu.switch(3, False).attempts == 2
+        assert line.moves == [(3, False)]
 
 
 def test_a_cycle_is_unverified_though_the_drive_went_and_came(stage: Stage) -> None:
