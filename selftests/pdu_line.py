@@ -1,21 +1,29 @@
-"""Leadline's driver of a PDU and the virtual unit's dialogue, in process on a virtual clock."""
+"""Leadline's driver of a PDU and a virtual unit, in process on a virtual clock."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 from leadline.errors import RigTrouble
-from leadline.inventory.rig import PduSpec
+from leadline.inventory.pdu import FamilyName, PduSpec
 from leadline.power.pdu import Pdu
+from leadline.power.port import where
 from leadline.power.session import TICK_S, Session
-from leadline.virtual.pdu import Dialogue, Faults
+from leadline.virtual.pdus import login, units
+from leadline.virtual.pdus.faults import Faults
+from leadline.virtual.pdus.line import Dialogue, Unit
+from leadline.virtual.pdus.outlets import Outlets
 
 OUTLETS = 8
 
 
 class VirtualLine:
-    """A port with the virtual PDU at its other end, and the clock that both live by."""
+    """A port with a virtual unit at its other end, and the clock that both live by."""
 
-    def __init__(self, faults: Faults, on: range = range(1, OUTLETS + 1)) -> None:
+    def __init__(
+        self, faults: Faults, unit: type[Unit] | None = None, outlets: int = OUTLETS
+    ) -> None:
         self.time = 0.0
         self.byte_s = 0.0  # 0.001 at 9600 baud: then an answer is read in small pieces
         self.interrupt_at = b""  # Ctrl-C when this has been sent
@@ -24,9 +32,8 @@ class VirtualLine:
         self.instead: Callable[[bytes], bytes | None] = lambda _: None  # another unit's answers
         self.written = b""
         self.moves: list[tuple[int, bool]] = []
-        self.dialogue = Dialogue(
-            OUTLETS, lambda outlet, on: self.moves.append((outlet, on)), on=on, faults=faults
-        )
+        made = Outlets(outlets, lambda outlet, on: self.moves.append((outlet, on)), faults=faults)
+        self.dialogue = Dialogue((unit or units("baytech-rpc3")[0])(made))
 
     def now(self) -> float:
         return self.time
@@ -83,10 +90,21 @@ class VirtualLine:
 
 
 @contextmanager
-def bench(faults: Faults | None = None) -> Iterator[tuple[Pdu, VirtualLine]]:
-    line = VirtualLine(faults or Faults())
-    session = Session(line.open, "PDU 'a' (port /dev/x)", clock=line)
+def bench(
+    faults: Faults | None = None,
+    family: FamilyName = "baytech-rpc3",
+    unit: type[Unit] | None = None,
+    **entry: object,
+) -> Iterator[tuple[Pdu, VirtualLine]]:
+    """A PDU of a family before its usual unit, or before `unit`; `entry` is more of its spec."""
+    unit = unit or units(family)[0]
+    given = {"name": "a", "family": family, "port": "/dev/x", **unit.SPEC, **entry}
+    spec = PduSpec.model_validate(given)
+    line = VirtualLine(faults or Faults(), unit, spec.outlets)
+    session = Session(line.open, where(spec), clock=line)
     session.open()
-    spec = PduSpec(name="a", family="baytech-rpc3", port="/dev/x", outlets=OUTLETS)
-    with Pdu(spec, session) as pdu:
+    with (
+        patch.dict(os.environ, {login.PASSWORD_ENV: login.PASSWORD}),
+        Pdu(spec, session) as pdu,
+    ):
         yield pdu, line

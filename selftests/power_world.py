@@ -11,8 +11,9 @@ from leadline.drive.ask import Identity
 from leadline.drive.bind import Controller, Drive, Link, Seen
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
-from leadline.inventory.rig import DriveSpec, HostSpec, PduSpec
-from leadline.power import baytech, cycle, dark
+from leadline.inventory.pdu import PduSpec
+from leadline.inventory.rig import DriveSpec, HostSpec
+from leadline.power import command_line, cycle, dark
 from leadline.power import pdu as pdu_module
 from leadline.power import port as port_module
 from leadline.power.cycle import Phases, carry_out
@@ -20,7 +21,8 @@ from leadline.power.dark import HotPlug
 from leadline.power.outlets import Supply
 from leadline.power.pdu import Pdu, open_pdu
 from leadline.power.sight import Look
-from leadline.virtual.pdu import Faults, VirtualPdu
+from leadline.virtual.pdus.faults import Faults
+from leadline.virtual.pdus.pty import VirtualPdu
 
 OFF_S = 0.1
 
@@ -158,7 +160,7 @@ class Stage:
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The waits of real hardware, shortened; locks of these tests' own."""
     monkeypatch.setattr(port_module, "LOCK_DIRECTORY", tmp_path)
-    monkeypatch.setattr(baytech, "SYNC_QUIETS_S", (0.05, 0.2, 0.5))
+    monkeypatch.setattr(command_line, "SYNC_QUIETS_S", (0.05, 0.2, 0.5))
     monkeypatch.setattr(pdu_module, "READBACK_S", 0.2)
     monkeypatch.setattr(dark, "NOTICE_S", 0.2)
     monkeypatch.setattr(dark, "HOLD_UP_S", 0.2)

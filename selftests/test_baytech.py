@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.errors import Misuse, RigTrouble
-from leadline.power.baytech import parse_status
+from leadline.power.families.baytech import parse_status
 from leadline.power.pdu import COMMANDS, Switched
-from leadline.virtual.pdu import BANNER, LEFT_AT, PROMPT, Dialogue, Faults
+from leadline.virtual.pdus.baytech import BANNER, PROMPT, Rpc3Nc
+from leadline.virtual.pdus.faults import Faults
+from leadline.virtual.pdus.line import Dialogue
+from leadline.virtual.pdus.outlets import Outlets
 from selftests.pdu_line import OUTLETS, bench
 
 TRANSCRIPTS = Path(__file__).parents[2] / "shared/pdu/transcripts"
@@ -197,7 +200,7 @@ def test_an_unplugged_adapter_is_waited_for(seconds: float) -> None:
 
 def test_a_unit_with_other_outlets_than_the_rig_file_says() -> None:
     with bench() as (pdu, line):
-        del line.dialogue.shown[8]
+        del line.dialogue.outlets.shown[8]
         with pytest.raises(RigTrouble, match=r"lists outlets 1, .* 7; the rig file says 1 to 8"):
             pdu.status(deadline_s=2)
 
@@ -239,7 +242,8 @@ outlet_names = st.text(
     on=st.frozensets(st.integers(1, OUTLETS)),
 )
 def test_names_never_pass_for_states(names: dict[int, str], on: frozenset[int]) -> None:
-    dialogue = Dialogue(OUTLETS, lambda *_: None, on=on, faults=Faults(names=names))
+    outlets = Outlets(OUTLETS, lambda *_: None, on=on, faults=Faults(names=names))
+    dialogue = Dialogue(Rpc3Nc(outlets))
     text = b"".join(text for _, text in dialogue.hear(b"status\r"))
     assert parse_status(text) == {n: n in on for n in range(1, OUTLETS + 1)}
 
@@ -287,7 +291,7 @@ fault_sets = st.builds(
     lines=st.none() | st.integers(0, 9),
     stuck=st.sets(st.integers(1, 3), max_size=1),
     rewired=st.dictionaries(st.integers(1, 3), st.integers(1, 3), max_size=1),
-    left_at=st.sampled_from(LEFT_AT),
+    left_at=st.sampled_from([*Rpc3Nc.LEFT_AT]),
     page_lines=st.sampled_from([0, 0, 5, 14]),
     leftover=st.binary(max_size=20) | st.sampled_from([BANNER, PROMPT, PROMPT * 2]),
 )

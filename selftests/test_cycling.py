@@ -16,7 +16,7 @@ from leadline.host.connection import Host
 from leadline.inventory.rig import DriveSpec
 from leadline.power import cycle as power
 from leadline.power.pdu import open_pdu
-from leadline.virtual.pdu import VirtualPdu
+from leadline.virtual.pdus.pty import VirtualPdu
 from leadline.visiting import OpenVisit
 from selftests.outlet_rig import (
     OF_A,

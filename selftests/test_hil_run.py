@@ -20,7 +20,7 @@ from leadline.inventory.rig import HostSpec
 from leadline.power.outlets import ENTRY
 from leadline.preflight import refuse_absent
 from leadline.results.record import FILE_NAME
-from leadline.virtual.pdu import VirtualPdu
+from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.hil_world import Vendor, vendor
 from selftests.power_world import pdu_spec, quick
 from selftests.vendor import MATRIX

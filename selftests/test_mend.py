@@ -14,7 +14,7 @@ from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec, Rig
 from leadline.mend import mend, mend_power
 from leadline.power.outlets import ENTRY
-from leadline.virtual.pdu import VirtualPdu
+from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.power_world import pdu_spec, quick
 from selftests.visit_world import make_run
 

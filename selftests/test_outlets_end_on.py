@@ -128,7 +128,8 @@ import sys
 from pathlib import Path
 from leadline.host.connection import open_host
 from leadline.host.journal import Journal
-from leadline.inventory.rig import HostSpec, PduSpec
+from leadline.inventory.pdu import PduSpec
+from leadline.inventory.rig import HostSpec
 from leadline.power import port
 from leadline.power.outlets import Supply, lent
 from leadline.power.pdu import open_pdu

@@ -99,7 +99,7 @@ def test_a_neighbour_that_the_rig_file_does_not_know_of(stage: Stage) -> None:
     eyes = FakeEyes(stage.world, "a")
     stage.world.powered.discard("b")
     stage.world.fed[3] = ""
-    with pytest.raises(RigTrouble, match=r"went dark with outlet 2 .* and so did MODEL b"):
+    with pytest.raises(RigTrouble, match=r"went dark when outlet 2 .* off, and so did MODEL b"):
         stage.cycle(eyes=eyes)
 
 

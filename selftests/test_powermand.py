@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.virtual.pdu import VirtualPdu
+from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.powermand import Powermand, needs_powermand
 
 pytestmark = needs_powermand

@@ -8,11 +8,12 @@ from leadline import preflight
 from leadline.drive.bind import Seen
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host
-from leadline.inventory.rig import HostSpec, PduSpec, Rig
+from leadline.inventory.pdu import PduSpec
+from leadline.inventory.rig import HostSpec, Rig
 from leadline.load.fio import FIO_MINIMUM
 from leadline.power.pdu import open_pdu
 from leadline.preflight import refuse_absent
-from leadline.virtual.pdu import VirtualPdu
+from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.power_world import pdu_spec, quick
 from selftests.visit_world import WWN, make_run
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.errors import Misuse
+from leadline.inventory import pdu as pdu_module
 from leadline.inventory import rig as rig_module
 from leadline.inventory.document import read
 from leadline.inventory.fields import Entry, packaged
@@ -381,7 +382,8 @@ def test_the_example_and_the_reference_explain_every_field() -> None:
 
 def _field_names() -> set[str]:
     """Every key that a rig file may have."""
-    entries = [each for each in vars(rig_module).values() if isinstance(each, type)]
+    named = {**vars(rig_module), **vars(pdu_module)}.values()
+    entries = [each for each in named if isinstance(each, type)]
     return {
         str(field.validation_alias or name)
         for entry in entries

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import Misuse, RigTrouble
-from leadline.inventory.rig import PduSpec
+from leadline.inventory.pdu import PduSpec
 from leadline.power import port as port_module
 from leadline.power.port import lock_holders, open_port
 from leadline.power.session import TICK_S, ByteLog, Chunk, LineTrouble, Session, plain

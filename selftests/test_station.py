@@ -11,13 +11,14 @@ from leadline import station as station_module
 from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Host, HostLost, open_host
 from leadline.host.journal import Journal
-from leadline.inventory.rig import HostSpec, PduSpec, Rig
+from leadline.inventory.pdu import PduSpec
+from leadline.inventory.rig import HostSpec, Rig
 from leadline.live import Live
 from leadline.power.outlets import ENTRY
 from leadline.results.record import Record
 from leadline.results.schema import Phase
 from leadline.station import Station, Stations, watched
-from leadline.virtual.pdu import VirtualPdu
+from leadline.virtual.pdus.pty import VirtualPdu
 from leadline.visiting import OpenVisit
 from selftests.power_world import pdu_spec, quick
 from selftests.visit_world import (

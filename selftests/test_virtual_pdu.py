@@ -14,12 +14,13 @@ import serial
 from leadline.cli import main
 from leadline.errors import RigTrouble
 from leadline.host import journal
-from leadline.inventory.rig import PduSpec
-from leadline.power import baytech
+from leadline.inventory.pdu import PduSpec
+from leadline.power import command_line
 from leadline.power import port as port_module
 from leadline.power.pdu import Pdu, open_pdu
 from leadline.power.session import ByteLog
-from leadline.virtual.pdu import Faults, VirtualPdu
+from leadline.virtual.pdus.faults import Faults
+from leadline.virtual.pdus.pty import VirtualPdu
 
 
 def spec(link: Path) -> PduSpec:
@@ -35,7 +36,7 @@ def own_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def short_quiets(monkeypatch: pytest.MonkeyPatch) -> None:
     """This unit is faster than a real one: listen a third as long."""
-    monkeypatch.setattr(baytech, "SYNC_QUIETS_S", (0.1, 0.3, 0.8))
+    monkeypatch.setattr(command_line, "SYNC_QUIETS_S", (0.1, 0.3, 0.8))
 
 
 def nothing(outlet: int, on: bool) -> None:

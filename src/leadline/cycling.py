@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from leadline.drive.bind import Drive, bind
 from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
-from leadline.errors import DriveFault, Misuse, RigTrouble
+from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
 from leadline.inventory.rig import DriveSpec, OutletSpec
 from leadline.power.cycle import Bench, PowerCycle, power_cycle
 from leadline.power.outlets import Supply
@@ -55,6 +55,19 @@ def cycle(visit: "OpenVisit", *, expected_firmware: str | None = None) -> PowerC
     visit.rebound(done.after)
     station.record.add(*_phases(visit.visit.cell.id, done))
     return done
+
+
+def proven(cycle: PowerCycle) -> PowerCycle:
+    """The same, if its outlets were read back; Inconclusive if they cannot be.
+
+    That is no fault of the drive's, and no proof either.
+    """
+    if not cycle.verified:
+        raise Inconclusive(
+            f"slot {cycle.before.spec.slot}: its outlet is unverified, for its PDU cannot be read "
+            "back, so the power cycle proves nothing; use a PDU that tells what its outlets do"
+        )
+    return cycle
 
 
 @contextmanager

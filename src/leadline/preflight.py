@@ -8,7 +8,7 @@ from leadline.host.connection import open_host
 from leadline.host.programs import require
 from leadline.inventory.rig import Rig
 from leadline.load.fio import FIO_MINIMUM
-from leadline.power.port import open_port
+from leadline.power.pdu import open_pdu
 
 
 def refuse_absent(rigs: Sequence[Rig], total: int) -> None:
@@ -26,7 +26,7 @@ def _absent(rig: Rig) -> str:
     """Why nothing can be tested on a rig; empty if something can."""
     try:
         for pdu in rig.pdus:
-            open_port(pdu).close()
+            open_pdu(pdu).close()
         with open_host(rig.host) as host:
             require(host, "fio", FIO_MINIMUM)
             require(host, "smartctl")

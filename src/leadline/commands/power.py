@@ -32,7 +32,9 @@ asked about every drive that goes dark: a drive in use is refused, and nothing o
 that.  Where it cannot be asked (the host does not answer, a drive is not there), --yes is
 needed, and then only the outlet itself is verified.
 
-Exit codes: 0 verified, 1 the drive came back worse, 2 wrong usage or refused, 3 rig trouble.
+An outlet whose PDU cannot tell its state is reported as unverified, never as on or off.
+
+Exit codes: 0 done, 1 the drive came back worse, 2 wrong usage or refused, 3 rig trouble.
 """
 _HOST_S = 10.0  # a host that hangs is what some come here for
 
@@ -109,11 +111,15 @@ def _on(rig: "Rig", outlet: "OutletSpec") -> dict[str, Any]:
 
 def _switched(switched: "Switched") -> dict[str, Any]:
     return {
-        "on": switched.on,
-        "verified": switched.verified,
+        **_state(switched.on, switched.verified),
         "seconds": round(switched.seconds, 3),
         "attempts": switched.attempts,
     }
+
+
+def _state(on: bool, verified: bool) -> dict[str, Any]:
+    """`on` is what is known of the outlet, not what it was told: None where its PDU cannot tell."""
+    return {"on": on if verified else None, "verified": verified}
 
 
 def _dark(rig: "Rig", outlet: "OutletSpec", arguments: argparse.Namespace) -> dict[str, Any]:
@@ -130,7 +136,7 @@ def _dark(rig: "Rig", outlet: "OutletSpec", arguments: argparse.Namespace) -> di
             print(f"leadline: {sentence}", file=sys.stderr)
         pdu = stack.enter_context(open_pdu(rig.pdu_of(outlet)))
         supply = Supply(pdu, outlet.outlet)
-        if arguments.action == "off" and not pdu.status()[outlet.outlet]:
+        if arguments.action == "off" and pdu.reads_back() and not pdu.status()[outlet.outlet]:
             return {"on": False, "verified": True, "drives": []}
         try:
             host = stack.enter_context(open_host(rig.host, deadline=_HOST_S))
@@ -209,12 +215,12 @@ def _checked(
                 *_, identity = await_ready(other, time.monotonic())
                 unchanged_but_for(other.drive, identity, None)
             phases = {name: round(seconds, 3) for name, seconds in asdict(cycle.phases).items()}
-            done = {"on": True, "verified": cycle.verified, "phases": phases}
+            done = {**_state(True, cycle.verified), "phases": phases}
         else:
             dark = power_off(
                 bench, first, [supply], leave, feeds=feeds, abrupt=arguments.abrupt, sharing=sharing
             )
-            done = {"on": False, "verified": True, "gone_s": round(dark.gone_s, 3)}
+            done = {**_state(False, dark.verified), "gone_s": round(dark.gone_s, 3)}
     return done | {"drives": [drive.spec.slot for drive in drives]}
 
 
@@ -233,7 +239,7 @@ def _leave(
 def _unchecked(
     rig: "Rig", outlet: "OutletSpec", supply: "Supply", here: "Host", action: str
 ) -> dict[str, Any]:
-    """The outlet alone, verified by its readback; no drive is asked before or after."""
+    """The outlet alone, by its readback if it has one; no drive is asked before or after."""
     from leadline.host.journal import Journal
     from leadline.power.outlets import lent
 
@@ -241,24 +247,30 @@ def _unchecked(
         return _switched(supply.switch(False)) | {"drives": []}
     off_s = max(drive.off_s for drive in rig.sharing(outlet))
     with Journal(here, "power") as journal, lent(journal, [supply], lambda: None):
-        supply.switch(False)
+        off = supply.switch(False)
         time.sleep(off_s)
         switched = supply.switch(True)
-    return _switched(switched) | {"drives": []}
+    verified = off.verified and switched.verified
+    return _switched(switched) | _state(True, verified) | {"drives": []}
 
 
 def _sentence(done: dict[str, Any]) -> str:
     where = f"outlet {done['outlet']} ({done['number']} of PDU {done['pdu']})"
-    state = "on" if done["on"] else "off"
+    how = "by readback" if done["verified"] else "unverified: its PDU cannot tell"
     if done["action"] == "cycle" and done["drives"]:
         drives, phases = done["drives"], done["phases"]
+        outlet = "" if done["verified"] else f"; the outlet is {how}"
         return (
             f"{where}: cycled: {', '.join(drives)} off for {phases['off_s']:.1f} s and the same "
-            f"as before; {drives[0]} ready {phases['ready_s']:.1f} s after power on"
+            f"as before; {drives[0]} ready {phases['ready_s']:.1f} s after power on{outlet}"
         )
     if done["action"] == "cycle":
-        return f"{where}: cycled and on, by readback; no drive was checked"
+        return f"{where}: cycled and {_told(done, 'on')}, {how}; no drive was checked"
     if done["action"] == "off":
         drives = ", ".join(done["drives"])
-        return f"{where}: off, by readback" + (f"; {drives} gone" if drives else "")
-    return f"{where}: {state}, by readback"
+        return f"{where}: {_told(done, 'off')}, {how}" + (f"; {drives} gone" if drives else "")
+    return f"{where}: {_told(done, 'on' if done['on'] in (True, None) else 'off')}, {how}"
+
+
+def _told(done: dict[str, Any], state: str) -> str:
+    return state if done["verified"] else f"told to go {state}"

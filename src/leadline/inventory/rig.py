@@ -18,13 +18,13 @@ from leadline.inventory.fields import (
     Name,
     PciAddress,
     PciId,
-    Port,
     Seconds,
     Text,
     Unfit,
     Wwn,
 )
-from leadline.inventory.rig_checks import USUAL_OUTLETS, rig_problems
+from leadline.inventory.pdu import PduSpec
+from leadline.inventory.rig_checks import rig_problems
 from leadline.inventory.shape import require
 
 Protocol = Literal["sata", "sas", "scsi"]
@@ -71,20 +71,6 @@ class ControllerSpec(Entry):
     )
     pci_id: PciId | None = Field(default=None, description="a PCI id, as in 8086:a282")
     driver: Name = Field(description="the kernel driver's name, as in ahci or mpt3sas")
-
-
-class PduSpec(Entry):
-    """One switched power strip on a serial line."""
-
-    name: Name = Field(description="a name of letters, digits and . _ -, at most 40")
-    family: Literal["baytech-rpc3"] = Field(description="baytech-rpc3")
-    port: Port = Field(
-        description="a serial port: a path such as /dev/ttyS0, or a URL such as socket://host:port"
-    )
-    baud: int = Field(default=9600, ge=50, le=4_000_000, description="bits per second, as in 9600")
-    outlets: int = Field(
-        default=USUAL_OUTLETS, ge=1, le=64, description="how many outlets it has, 1 to 64"
-    )
 
 
 def _not_host(slot: str) -> str:

@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterator
 from leadline.inventory.checks import known, unique
 from leadline.inventory.document import Document, Location, Problem, shown
 from leadline.inventory.fields import normal_pci_address, normal_wwn
-
-USUAL_OUTLETS = 8
-"""How many outlets a PDU has whose entry does not say."""
+from leadline.inventory.pdu import NO_PASSWORD_HERE, kind
 
 _UNIQUE: tuple[tuple[tuple[str, ...], str, Callable[[str], str]], ...] = (
     (("drives", "*", "slot"), "slot", str),
@@ -34,9 +32,17 @@ def rig_problems(document: Document) -> Iterator[Problem]:
         yield from unique(document, pattern, what, normal)
     for pattern, choices, what in _KNOWN:
         yield from known(document, pattern, choices, what)
+    yield from _passwords(document)
     yield from _outlet_numbers(document)
     yield from _missing_outlets(document)
     yield from _missing_virtual_drives(document)
+
+
+def _passwords(document: Document) -> Iterator[Problem]:
+    """Passwords in the file, which are not shown here either."""
+    for at in document.spread("pdus", "*", "password"):
+        if document.get(at) is not None:
+            yield Problem(at, "a password in the rig file", NO_PASSWORD_HERE)
 
 
 def _outlet_numbers(document: Document) -> Iterator[Problem]:
@@ -47,7 +53,8 @@ def _outlet_numbers(document: Document) -> Iterator[Problem]:
         pdu = document.get((*at[:-1], "pdu"))
         if not isinstance(pdu, str) or pdu not in pdus or not number.isdecimal():
             continue
-        size = document.get((*pdus[pdu], "outlets")) or str(USUAL_OUTLETS)
+        usual = kind(document.get((*pdus[pdu], "family"))).outlets
+        size = document.get((*pdus[pdu], "outlets")) or str(usual)
         if isinstance(size, str) and size.isdecimal() and int(number) > int(size):
             line = document.line((*pdus[pdu], "outlets"))
             yield Problem(at, number, f"1 to {size}: PDU {shown(pdu)} (line {line}) has no more")

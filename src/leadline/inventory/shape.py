@@ -27,6 +27,7 @@ def require(
     problems = [*document.problems, *checks]
     taken = [key for key in given if key in document.data]
     problems += [_unknown_key(model, (key,), given) for key in taken]
+    explained = {problem.where for problem in problems}
     try:
         entry = model.model_validate(
             {**document.data, **given},
@@ -36,9 +37,11 @@ def require(
         )
     except ValidationError as error:
         for item in error.errors():
-            problems += _explained(document, model, item, given)
-        document.refuse(problems)
-        raise
+            if item["type"] != "extra_forbidden" or item["loc"] not in explained:
+                problems += _explained(document, model, item, given)
+        if not problems:
+            raise
+    # Outside of the handler: pydantic's error quotes the entry, which may hold a password.
     document.refuse(problems)
     return entry
 

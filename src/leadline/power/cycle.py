@@ -1,7 +1,8 @@
 """The verified power cycle of one drive: off is proven, and so is who comes back.
 
 Off is what the PDU's readback and the drive's absence say together; on is the
-readback and the same IDENTIFY data.  Graceful: the drive is taken out of the kernel
+readback and the same IDENTIFY data.  A PDU that cannot be read back leaves a cycle
+unverified, whatever the drive did.  Graceful: the drive is taken out of the kernel
 first (`device/delete` flushes it and sends STANDBY IMMEDIATE), so that only a rescan
 that finds nothing proves it gone.  Abrupt: it is never told.  The outlets end on,
 whatever happens (`power.outlets`).
@@ -22,7 +23,7 @@ from leadline.host.connection import Host, HostLost
 from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec
 from leadline.power.dark import Eyes, HotPlug, Subject, WholeHost
-from leadline.power.outlets import Rescan, Supply, lent, switch_all
+from leadline.power.outlets import Rescan, Supply, lent, off_by, switch_all
 from leadline.power.sight import Sight
 
 LOOK_S = 0.25
@@ -39,6 +40,7 @@ class Dark:
     readback_s: float
     gone_s: float
     off_at: float
+    verified: bool  # every outlet was read back as off
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Phases:
 
     announce_s: float  # graceful: device/delete, or the host's shutdown; else nothing
     command_s: float  # the PDU had answered "off"
-    readback_s: float  # after that: its status said off
+    readback_s: float  # after that: its status said off; nothing where it cannot tell
     gone_s: float  # from the readback: the drive was proven gone, which waits for off_s
     off_s: float  # from the readback until "on" was sent
     on_s: float  # from that until the status said on
@@ -126,14 +128,14 @@ def power_cycle(
     mark = bench.watch.mark() if bench.watch else 0
     rescan = Rescan(bench.host_spec, sight.scan_path) if feeds == "drive" else None
     with lent(bench.journal, supplies, subject.put_back, rescan):
-        phases, identity = carry_out(
+        phases, identity, verified = carry_out(
             subject, sight, supplies, leave, off_s=drive.spec.off_s, abrupt=abrupt
         )
     unchanged_but_for(drive, identity, expected_firmware)
     after = sight.bind(identity.firmware)
     as_fast_as_before(drive, after, abrupt=abrupt)
     window = (mark, bench.watch.mark()) if bench.watch else None
-    return PowerCycle(drive, after, feeds, abrupt, phases, window, True, ())
+    return PowerCycle(drive, after, feeds, abrupt, phases, window, verified, ())
 
 
 def power_off(
@@ -178,7 +180,8 @@ def go_dark(
     switched = switch_all(supplies, on=False)
     off_at = time.monotonic()
     leave.release()  # while it is held, the kernel keeps the old node's name
-    subject.prove_gone(abrupt=abrupt, supplies=supplies, discharged_at=off_at + off_s)
+    off = f"{' and '.join(map(str, supplies))} {off_by(switched)}"
+    subject.prove_gone(abrupt=abrupt, off=off, discharged_at=off_at + off_s)
     command_s = sum(one.seconds for one in switched[:-1]) + switched[-1].command_s
     return Dark(
         announce_s=told - start,
@@ -186,6 +189,7 @@ def go_dark(
         readback_s=off_at - told - command_s,
         gone_s=time.monotonic() - off_at,
         off_at=off_at,
+        verified=all(one.verified for one in switched),
     )
 
 
@@ -197,12 +201,15 @@ def carry_out(
     *,
     off_s: float,
     abrupt: bool,
-) -> tuple[Phases, Identity]:
-    """The cycle itself: announce, off, gone, wait, on, back, ready; who came back."""
+) -> tuple[Phases, Identity, bool]:
+    """The cycle itself: announce, off, gone, wait, on, back, ready.
+
+    Returns who came back, too, and whether every outlet was read back, off and on.
+    """
     dark = go_dark(subject, supplies, leave, off_s=off_s, abrupt=abrupt)
     time.sleep(max(0.0, dark.off_at + off_s - time.monotonic()))
     on_from = time.monotonic()
-    switch_all(supplies, on=True)
+    switched = switch_all(supplies, on=True)
     on_at = time.monotonic()
     subject.come_back()
     back, identified, ready, identity = await_ready(eyes, on_at)
@@ -217,7 +224,7 @@ def carry_out(
         identify_s=identified - on_at,
         ready_s=ready - on_at,
     )
-    return phases, identity
+    return phases, identity, dark.verified and all(one.verified for one in switched)
 
 
 def await_ready(eyes: Eyes, on_at: float) -> tuple[float, float, float, Identity]:
@@ -268,7 +275,7 @@ def _not_back(
             "its power and cable are good"
         )
     return RigTrouble(
-        f"{who}: not back {seconds:.0f} s after its outlet was read back as on, and no link shows "
+        f"{who}: not back {seconds:.0f} s after its outlet was switched on, and no link shows "
         "that power reaches it; check its cables and supply (one that feeds 3.3 V on pin 3 keeps "
         "SATA 3.3 drives off), and `ready_s` in the rig file"
     )

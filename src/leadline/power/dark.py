@@ -13,7 +13,6 @@ from leadline.drive.bind import Drive, Seen
 from leadline.errors import RigTrouble
 from leadline.host.connection import Finished, HostLost
 from leadline.inventory.rig import HostSpec
-from leadline.power.outlets import Supply
 from leadline.power.sight import Look
 
 POLL_S = 0.1
@@ -77,10 +76,11 @@ class Subject(Protocol):
         Abrupt: it is not told; only what is not under test is made safe.
         """
 
-    def prove_gone(self, *, abrupt: bool, supplies: Sequence[Supply], discharged_at: float) -> None:
+    def prove_gone(self, *, abrupt: bool, off: str, discharged_at: float) -> None:
         """Return only when it is proven to have no power.
 
-        Before `discharged_at` (of the machine's clock) it may live on a little.
+        Before `discharged_at` (of the machine's clock) it may live on a little.  `off` says
+        for messages which outlets are off, and how that is known.
         """
 
     def come_back(self) -> None:
@@ -101,7 +101,7 @@ class HotPlug:
         for eyes in () if abrupt else self._all:
             eyes.delete()
 
-    def prove_gone(self, *, abrupt: bool, supplies: Sequence[Supply], discharged_at: float) -> None:
+    def prove_gone(self, *, abrupt: bool, off: str, discharged_at: float) -> None:
         """The kernel has lost it, or is made to; and then a rescan finds no such drive.
 
         A drive may live on what its supply has stored, so the rescan waits for that, and
@@ -120,26 +120,25 @@ class HotPlug:
                 break
             time.sleep(RETRY_S)
         for eyes, look in looks:
-            self._gone(eyes, look, supplies)
+            self._gone(eyes, look, off)
 
     def _rescan(self) -> None:
         for eyes in {eyes.scan_path: eyes for eyes in self._all}.values():
             eyes.rescan()
 
-    def _gone(self, eyes: Eyes, look: Look, supplies: Sequence[Supply]) -> None:
+    def _gone(self, eyes: Eyes, look: Look, off: str) -> None:
         ours = {one.key for one in self._all}
         left = [name for key, name in eyes.known.items() if key not in ours | look.others.keys()]
-        outlets = " and ".join(map(str, supplies))
         who = f"slot {eyes.drive.spec.slot}: {_name(eyes.drive)}"
         if look.drive:
             instead = f"; {', '.join(left)} went dark instead" if left else ""
             raise RigTrouble(
-                f"{who} is still there (as {look.drive.name}), though {outlets} was read back as "
-                f"off{instead}; is the drive fed by that outlet alone, and does its relay move?"
+                f"{who} is still there (as {look.drive.name}), though {off}{instead}; "
+                "is the drive fed by that outlet alone, and does its relay move?"
             )
         if left:
             raise RigTrouble(
-                f"{who} went dark with {outlets}, and so did {', '.join(left)}, which the rig file "
+                f"{who} went dark when {off}, and so did {', '.join(left)}, which the rig file "
                 "does not say; correct what the outlet feeds"
             )
 
@@ -185,12 +184,11 @@ class WholeHost:
         # Unmounting and the drives' standby come after the network: that is not seen from here.
         time.sleep(self._spec.shutdown_s)
 
-    def prove_gone(self, *, abrupt: bool, supplies: Sequence[Supply], discharged_at: float) -> None:
+    def prove_gone(self, *, abrupt: bool, off: str, discharged_at: float) -> None:
         """It answers no more; that it was off is proven when it comes back with another boot."""
         if not _wait(lambda: not self._host.alive(), UNREACHABLE_S):
-            outlets = " and ".join(map(str, supplies))
             raise RigTrouble(
-                f"{self._host.name}: still answers, though {outlets} was read back as off; does "
+                f"{self._host.name}: still answers, though {off}; does "
                 "the outlet feed this host, does it have another supply, does the relay move?"
             )
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import DeadEntry, Journal, close_dead_entry, dead_entries
-from leadline.inventory.rig import HostSpec, PduSpec
+from leadline.inventory.pdu import PduSpec
+from leadline.inventory.rig import HostSpec
 from leadline.power.pdu import Pdu, Switched, open_pdu
 from leadline.power.port import where
 
@@ -29,11 +30,18 @@ class Supply:
     outlet: int
 
     def switch(self, on: bool) -> Switched:
-        """Switch it, verified by readback."""
+        """Switch it, verified by readback where its PDU can tell."""
         return self.pdu.switch(self.outlet, on)
 
     def __str__(self) -> str:
         return f"outlet {self.outlet} of {where(self.pdu.spec)}"
+
+
+def off_by(switched: Sequence[Switched]) -> str:
+    """How it is known that outlets are off, for messages about what is not as it should be."""
+    if all(one.verified for one in switched):
+        return "was read back as off"
+    return "was told to go off (it cannot be read back)"
 
 
 @dataclass(frozen=True)
@@ -134,9 +142,11 @@ def _restore(dead: DeadEntry) -> list[str]:
         spec = PduSpec.model_validate(record["pdu"])
         with open_pdu(spec) as pdu:
             supply = Supply(pdu, int(record["outlet"]))
-            was_on = pdu.status()[supply.outlet]
-            supply.switch(True)
+            was_on = pdu.reads_back() and pdu.status()[supply.outlet]
+            done = supply.switch(True)
         state = "was on already" if was_on else "is on again"
+        if not done.verified:
+            state = "was told to go on (unverified: it cannot be read back)"
         said.append(f"{supply} {state}, after run {dead.run} of {dead.time}")
     if record := dead.data["rescan"]:
         spec_of_host = HostSpec.model_validate(record["host"])

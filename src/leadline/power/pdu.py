@@ -8,11 +8,11 @@ with the PDU, its port and the step.
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
 from leadline.errors import Misuse, RigTrouble
-from leadline.inventory.rig import PduSpec
-from leadline.power.baytech import BaytechRpc3
+from leadline.inventory.pdu import PduSpec
+from leadline.power.families import make_family
 from leadline.power.port import open_port, where
 from leadline.power.session import ByteLog, LineTrouble, Session
 
@@ -29,7 +29,8 @@ T = TypeVar("T")
 class Switched:
     """One outlet switched: `verified` by readback, in `seconds`, with `attempts` commands.
 
-    `command_s` of those seconds passed until the PDU had answered the last command.
+    `command_s` of those seconds passed until the PDU had answered the last command.  Not
+    `verified`: the PDU cannot tell, and `on` is what it was told.
     """
 
     outlet: int
@@ -40,28 +41,16 @@ class Switched:
     command_s: float
 
 
-class Family(Protocol):
-    """One family's dialogue.  Everything may raise LineTrouble; `sync` mends what can be."""
-
-    def sync(self) -> None: ...
-
-    def status(self) -> dict[int, bool]: ...
-
-    def switch(self, outlet: int, *, on: bool) -> None: ...
-
-
-# The families by the names that rig files use: a session and the number of outlets to a dialogue.
-FAMILIES: dict[str, Callable[[Session, int], Family]] = {"baytech-rpc3": BaytechRpc3}
-
-
 def open_pdu(spec: PduSpec, *, log: ByteLog | None = None) -> "Pdu":
     """Open and lock the PDU's port.  A context manager; nothing is said to it yet.
 
-    Raises RigTrouble at once, with the remedy, when the port cannot be had.
+    Raises RigTrouble at once, with the remedy, when the port cannot be had, and Misuse
+    for a family that this version does not have.
     """
     session = Session(lambda: open_port(spec), where(spec), log=log)
+    pdu = Pdu(spec, session)
     session.open()
-    return Pdu(spec, session)
+    return pdu
 
 
 class Pdu:
@@ -70,7 +59,7 @@ class Pdu:
     def __init__(self, spec: PduSpec, session: Session) -> None:
         self.spec = spec
         self.session = session
-        self._family = FAMILIES[spec.family](session, spec.outlets)
+        self._family = make_family(session, spec)
         self._synced = False
 
     def __enter__(self) -> Self:
@@ -88,15 +77,29 @@ class Pdu:
         """Let the port go; no outlet changes."""
         self.session.close()
 
+    def reads_back(self, *, deadline_s: float = STATUS_S) -> bool:
+        """Whether this PDU can tell the state of its outlets, as far as it can be reached.
+
+        Some devices must be asked to know.  Raises RigTrouble when they do not answer.
+        """
+        return self._tells(self._now() + deadline_s)
+
     def status(self, *, deadline_s: float = STATUS_S) -> dict[int, bool]:
         """Every outlet's state (True is on) by its number, 1 to the last.
 
-        Raises RigTrouble when no whole and current table came in time.
+        Raises RigTrouble when no whole and current table came in time, or when this
+        PDU cannot tell.
         """
-        return self._read(self._now() + deadline_s)
+        end = self._now() + deadline_s
+        if not self._tells(end):
+            raise RigTrouble(
+                f"{where(self.spec)}: status: a device of family {self.spec.family} cannot tell "
+                "the state of its outlets: they are unverified, whatever it was told"
+            )
+        return self._read(end)
 
     def switch(self, outlet: int, on: bool, *, deadline_s: float = SWITCH_S) -> Switched:
-        """Switch one outlet and see it switched.
+        """Switch one outlet and see it switched; unverified where the PDU cannot tell.
 
         The command goes out even when the outlet is in that state already: what
         the status says of a PDU that is wired otherwise than numbered is no
@@ -108,6 +111,8 @@ class Pdu:
         self.check(outlet)
         start = self._now()
         end = start + deadline_s
+        if not self._tells(end):
+            return self._switch_blindly(outlet, on, end)
         before = self._read(end)
         for attempt in range(1, COMMANDS + 1):
             trouble = self._tell(outlet, on, end)
@@ -126,6 +131,19 @@ class Pdu:
             f"switch it {'on' if on else 'off'} in {self._now() - start:.1f} s "
             f"({trouble or 'the PDU reported success'}); is the outlet stuck or locked?"
         )
+
+    def _switch_blindly(self, outlet: int, on: bool, end: float) -> Switched:
+        """Command it until one command went out whole: absolute, it does no harm twice."""
+        start = self._now()
+        for attempt in range(1, COMMANDS + 1):
+            trouble = self._tell(outlet, on, end)
+            if trouble is None:
+                spent = self._now() - start
+                return Switched(outlet, on, False, spent, attempt, spent)
+            if self._now() >= end:
+                break
+        assert trouble is not None
+        raise trouble
 
     def check(self, outlet: int) -> None:
         """Raise Misuse unless the PDU has such an outlet (0 would be all of them)."""
@@ -149,13 +167,19 @@ class Pdu:
         self._synced = True
         return result
 
-    def _read(self, end: float) -> dict[int, bool]:
+    def _until(self, action: Callable[[], T], end: float) -> T:
         while True:
             try:
-                return self._once(self._family.status, end)
+                return self._once(action, end)
             except LineTrouble:
                 if self._now() >= end:
                     raise
+
+    def _tells(self, end: float) -> bool:
+        return self._until(lambda: self._family.reads_back, end)
+
+    def _read(self, end: float) -> dict[int, bool]:
+        return self._until(self._family.status, end)
 
     def _tell(self, outlet: int, on: bool, end: float) -> LineTrouble | None:
         """Command it once.  What went wrong is returned: only the readback decides."""

@@ -20,7 +20,7 @@ from pathlib import Path
 import serial
 
 from leadline.errors import Misuse, RigTrouble
-from leadline.inventory.rig import PduSpec
+from leadline.inventory.pdu import PduSpec
 from leadline.power.session import PORT_LOST, TICK_S, Port
 
 LOCK_DIRECTORY = Path("/run/lock/leadline")

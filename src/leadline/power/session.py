@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from leadline.errors import RigTrouble
+from leadline.power.masking import Mask
 
 TICK_S = 0.05  # how long one read waits; what a lost port or a deadline is late by
 QUIET_S = 0.3  # a line with nothing for so long has said what it had to say
@@ -115,6 +116,7 @@ class Session:
         self.log = log if log is not None else ByteLog()
         self._open_port = open_port
         self._port: Port | None = None
+        self._mask = Mask()
 
     def open(self) -> None:
         """Open the port once.  Raises RigTrouble with the remedy when it cannot be had."""
@@ -141,6 +143,7 @@ class Session:
 
     def close(self) -> None:
         port, self._port = self._port, None
+        self._log_held()
         if port is not None:
             with contextlib.suppress(*PORT_LOST):  # it may be gone already: nothing is lost
                 port.close()
@@ -153,13 +156,25 @@ class Session:
         """The error for this device at this step."""
         return LineTrouble(f"{self.label}: {step}: {what}")
 
-    def send(self, data: bytes, step: str) -> None:
-        """Write it all.  Raises LineTrouble when the port is gone or full."""
+    def plain(self, heard: bytes, limit: int = 80) -> str:
+        """What the device said as an error may quote it: `plain`, and without a secret in it."""
+        return plain(self._mask.whole(heard), limit)
+
+    def send(self, data: bytes, step: str, *, secret: bool = False) -> None:
+        """Write it all.  Raises LineTrouble when the port is gone or full.
+
+        A `secret` (a password, with the Enter after it) is neither logged nor quoted, now or
+        when the device echoes it.
+        """
         try:
             self._opened(step).write(data)
         except PORT_LOST as error:
             raise self._lost(step, error) from error
-        self.log.add(Chunk(self.clock.now(), sent=True, data=data))
+        finally:
+            if secret:
+                self._mask.hide(data.strip(b"\r\n"))
+        self._log_held()
+        self.log.add(Chunk(self.clock.now(), sent=True, data=self._mask.whole(data)))
 
     def read(self, step: str) -> bytes:
         """What has come, waiting for up to a tick; b"" when nothing did."""
@@ -169,8 +184,8 @@ class Session:
             data = port.read(max(1, port.in_waiting))
         except PORT_LOST as error:
             raise self._lost(step, error) from error
-        if data:
-            self.log.add(Chunk(self.clock.now(), sent=False, data=data))
+        if data and (shown := self._mask.next(data)):
+            self.log.add(Chunk(self.clock.now(), sent=False, data=shown))
         return data
 
     def drain(self, step: str, *, quiet_s: float = QUIET_S, deadline_s: float = 5.0) -> bytes:
@@ -188,19 +203,25 @@ class Session:
                 quiet_since = self.clock.now()
             if self.clock.now() > end or len(heard) > NOISE_LIMIT:
                 raise self.trouble(
-                    step, f"the line never falls quiet; the last was {plain(bytes(heard))}"
+                    step, f"the line never falls quiet; the last was {self.plain(bytes(heard))}"
                 )
         return bytes(heard)
 
     def ask(
-        self, text: bytes, enough: Callable[[bytes], bool], *, step: str, deadline_s: float
+        self,
+        text: bytes,
+        enough: Callable[[bytes], bool],
+        *,
+        step: str,
+        deadline_s: float,
+        secret: bool = False,
     ) -> bytes:
         """Send `text`; what came back, once `enough` of all that came says so.
 
         `enough` is asked whenever something came, with all that came since the
         sending: a prompt counts at its end only.  Raises LineTrouble at the deadline.
         """
-        self.send(text, step)
+        self.send(text, step, secret=secret)
         end = self.clock.now() + deadline_s
         heard = bytearray()
         while True:
@@ -209,7 +230,22 @@ class Session:
             if data and enough(bytes(heard)):
                 return bytes(heard)
             if self.clock.now() >= end or len(heard) > NOISE_LIMIT:
-                raise self.trouble(step, _unanswered(bytes(heard), deadline_s))
+                raise self.trouble(step, self._unanswered(bytes(heard), deadline_s))
+
+    def _unanswered(self, heard: bytes, deadline_s: float) -> str:
+        if not heard:
+            return (
+                f"no answer within {deadline_s:g} s; is the PDU powered, "
+                "the cable its own (null modem or not), and the baud rate right?"
+            )
+        junk = sum(byte > 126 or (byte < 32 and byte not in b"\r\n\t\x08\x1b") for byte in heard)
+        if 3 * junk > len(heard):
+            return f"noise instead of an answer: {self.plain(heard)}; is the baud rate right?"
+        return f"no whole answer within {deadline_s:g} s; the last was {self.plain(heard)}"
+
+    def _log_held(self) -> None:
+        if held := self._mask.rest():
+            self.log.add(Chunk(self.clock.now(), sent=False, data=held))
 
     def _opened(self, step: str) -> Port:
         if self._port is None:
@@ -221,15 +257,3 @@ class Session:
         return self.trouble(
             step, f"the port went away ({error}); is the adapter plugged in, and the line its own?"
         )
-
-
-def _unanswered(heard: bytes, deadline_s: float) -> str:
-    if not heard:
-        return (
-            f"no answer within {deadline_s:g} s; "
-            "is the PDU powered, the cable its own (null modem or not), and the baud rate right?"
-        )
-    junk = sum(byte > 126 or (byte < 32 and byte not in b"\r\n\t\x08\x1b") for byte in heard)
-    if 3 * junk > len(heard):
-        return f"noise instead of an answer: {plain(heard)}; is the baud rate right?"
-    return f"no whole answer within {deadline_s:g} s; the last was {plain(heard)}"

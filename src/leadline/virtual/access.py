@@ -8,7 +8,8 @@ from pathlib import Path
 
 from leadline.errors import Misuse, RigTrouble
 from leadline.host.programs import install_hint
-from leadline.inventory.rig import PduSpec, Rig
+from leadline.inventory.pdu import PduSpec
+from leadline.inventory.rig import Rig
 from leadline.virtual.initrd import Keys
 from leadline.virtual.state import State
 

@@ -28,7 +28,7 @@ from leadline.virtual import accel, access
 from leadline.virtual.image import Image
 from leadline.virtual.initrd import compose
 from leadline.virtual.machine import Machine, memory_mib
-from leadline.virtual.pdu import VirtualPdu
+from leadline.virtual.pdus.pty import VirtualPdu
 from leadline.virtual.power import Power
 from leadline.virtual.state import State
 
@@ -87,7 +87,8 @@ class Server:
             stack.callback(self._power.all_off)
             for pdu in self._rig.pdus:
                 link = access.pdu_link(self._rig, pdu)
-                stack.enter_context(VirtualPdu(pdu.outlets, self._on_switch(pdu.name), link))
+                on_switch = self._on_switch(pdu.name)
+                stack.enter_context(VirtualPdu(pdu.outlets, on_switch, link, family=pdu.family))
             stack.callback(self._ending.set)  # a switching that is not done yet is not waited for
             self._power.all_on()
             if self._until_up():
