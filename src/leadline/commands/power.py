@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from leadline.drive.guard import Admission, HostAdmission
     from leadline.host.connection import Host
     from leadline.inventory.rig import OutletSpec, Rig
-    from leadline.power.outlets import Supply
     from leadline.power.pdu import Switched
+    from leadline.power.supplies import Supply
 
 _EXAMPLES = """\
 examples:
@@ -121,8 +121,9 @@ def _dark(rig: "Rig", outlet: "OutletSpec", arguments: argparse.Namespace) -> di
     from leadline.host.connection import open_host
     from leadline.host.lease import LeaseTaken
     from leadline.inventory.rig import HostSpec
-    from leadline.power.outlets import Supply, restore_outlets
+    from leadline.power.outlets import restore_outlets
     from leadline.power.pdu import open_pdu
+    from leadline.power.supplies import Supply
 
     with ExitStack() as stack:
         here = stack.enter_context(open_host(HostSpec(reach="local")))

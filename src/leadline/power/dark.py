@@ -13,8 +13,8 @@ from leadline.drive.bind import Drive, Seen
 from leadline.errors import RigTrouble
 from leadline.host.connection import Finished, HostLost
 from leadline.inventory.rig import HostSpec
-from leadline.power.outlets import Supply
 from leadline.power.sight import Look
+from leadline.power.supplies import Supply
 
 POLL_S = 0.1
 NOTICE_S = 30.0  # for the kernel to see by itself that a drive is gone; SAS HBAs take longest

@@ -8,32 +8,22 @@ the outlets end on.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import DeadEntry, Journal, close_dead_entry, dead_entries
 from leadline.inventory.rig import HostSpec, PduSpec
-from leadline.power.pdu import Pdu, Switched, open_pdu
-from leadline.power.port import where
+from leadline.power.pdu import open_pdu
+from leadline.power.spin_up import SpinUp
+from leadline.power.supplies import Supply, switch_all
 
 ENTRY = "outlet off"
+_SPIN_UP: TypeAdapter[SpinUp | None] = TypeAdapter(SpinUp | None)
 RESCAN_S = 90.0  # a port that lost its drive is reset a few times before it is given up
-
-
-@dataclass(frozen=True)
-class Supply:
-    """One outlet of an open PDU, by its number there."""
-
-    pdu: Pdu
-    outlet: int
-
-    def switch(self, on: bool) -> Switched:
-        """Switch it, verified by readback."""
-        return self.pdu.switch(self.outlet, on)
-
-    def __str__(self) -> str:
-        return f"outlet {self.outlet} of {where(self.pdu.spec)}"
 
 
 @dataclass(frozen=True)
@@ -60,10 +50,7 @@ def lent(
     for supply in supplies:
         supply.pdu.check(supply.outlet)
     record = {
-        "outlets": [
-            {"pdu": supply.pdu.spec.model_dump(mode="json"), "outlet": supply.outlet}
-            for supply in supplies
-        ],
+        "outlets": [_on_record(supply) for supply in supplies],
         "rescan": rescan_at
         and {"host": rescan_at.host.model_dump(mode="json"), "path": rescan_at.path},
     }
@@ -80,23 +67,6 @@ def lent(
         journal.close_entry(entry)
         raise
     journal.close_entry(entry)
-
-
-def switch_all(supplies: Sequence[Supply], *, on: bool) -> list[Switched]:
-    """Switch every one of them, also when one fails; then raise the first RigTrouble."""
-    switched: list[Switched] = []
-    troubles: list[RigTrouble] = []
-    for supply in supplies:
-        try:
-            switched.append(supply.switch(on))
-        except RigTrouble as trouble:
-            troubles.append(trouble)
-    if troubles:
-        first, *others = troubles
-        for other in others:
-            first.add_note(str(other))
-        raise first
-    return switched
 
 
 def restore_outlets(
@@ -128,14 +98,23 @@ def restore_outlets(
     return said
 
 
+def _on_record(supply: Supply) -> dict[str, Any]:
+    return {
+        "pdu": supply.pdu.spec.model_dump(mode="json"),
+        "outlet": supply.outlet,
+        "spin_up": supply.spin_up and asdict(supply.spin_up),
+    }
+
+
 def _restore(dead: DeadEntry) -> list[str]:
     said = []
     for record in dead.data["outlets"]:
         spec = PduSpec.model_validate(record["pdu"])
+        spin_up = _SPIN_UP.validate_python(record.get("spin_up"))
         with open_pdu(spec) as pdu:
-            supply = Supply(pdu, int(record["outlet"]))
+            supply = Supply(pdu, int(record["outlet"]), spin_up)
             was_on = pdu.status()[supply.outlet]
-            supply.switch(True)
+            switch_all([supply], on=True)
         state = "was on already" if was_on else "is on again"
         said.append(f"{supply} {state}, after run {dead.run} of {dead.time}")
     if record := dead.data["rescan"]:
