@@ -293,7 +293,7 @@ def power(
 ) -> Iterator[Callable[..., tuple[int, str, str]]]:
     """Run `leadline power` on a rig whose host refuses connections: exit code, stdout, stderr."""
     monkeypatch.setattr(journal, "default_directory", lambda _: str(tmp_path / "journal"))
-    monkeypatch.setattr("leadline.commands.power._HOST_S", 2.0)
+    monkeypatch.setattr("leadline.commands.power_dark.HOST_S", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     (tmp_path / "ssh_config").write_text(f"Host bench\n  HostName 127.0.0.1\n  Port {port}\n")
