@@ -92,6 +92,7 @@ def rig(stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     made = Rig(stage, capsys)
     stage.pdu.close()
     monkeypatch.setattr(journal, "default_directory", lambda _: str(stage.tmp_path / "journal"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(stage.tmp_path / "state"))
     monkeypatch.setattr(lease, "DIRECTORY", str(stage.tmp_path / "leases"))
     monkeypatch.setattr(command, "bind", lambda _, spec: drive(spec.slot))
     monkeypatch.setattr(command, "admit", made.admit)

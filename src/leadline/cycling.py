@@ -42,7 +42,7 @@ def cycle(visit: "OpenVisit", *, expected_firmware: str | None = None) -> PowerC
         done = power_cycle(
             Bench(station.host, rig.host, station.here_journal, station.watch),
             visit.drive,
-            stack.enter_context(open_supplies(rig, outlets)),
+            stack.enter_context(open_supplies(rig, outlets, station.byte_logs)),
             _leave(visit, feeds, sharing, stack),
             feeds=feeds,
             expected_firmware=expected_firmware,

@@ -2,15 +2,18 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from leadline.commands.power_said import document, of_each, of_switched, sentences
 from leadline.errors import Misuse
+from leadline.run_id import new_run_id
 
 if TYPE_CHECKING:
     from leadline.inventory.rig import OutletSpec, Rig
+    from leadline.power.byte_log import ByteLogs
 
 Action = Literal["on", "off", "cycle", "status"]
 _USAGE = "%(prog)s --rig FILE (OUTLET ... | --drive SLOT) {on,off,cycle,status} [options]"
@@ -78,21 +81,28 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Do it and say what was done; 0, for everything else raises."""
     from leadline.inventory.rig import load_rig
+    from leadline.power.byte_log import ByteLogs, folder_of_command
 
     names, action = _words([*arguments.words, *arguments.rest], slots=arguments.drive)
     rig = load_rig(arguments.rig)
     outlets = _outlets(rig, names, arguments.drive)
-    if action == "status":
-        done = _status(rig, outlets)
-    elif action == "on":
-        done = _on(rig, outlets)
-    else:
-        from leadline.commands.power_dark import go_dark
+    with ByteLogs(folder_of_command(new_run_id()), _tell) as logs:
+        if action == "status":
+            done = _status(rig, outlets, logs)
+        elif action == "on":
+            done = _on(rig, outlets, logs)
+        else:
+            from leadline.commands.power_dark import go_dark
 
-        done = go_dark(rig, outlets, action, abrupt=arguments.abrupt, yes=arguments.yes)
+            options = {"abrupt": arguments.abrupt, "yes": arguments.yes}
+            done = go_dark(rig, outlets, action, logs=logs, **options)
     done = {"rig": rig.name, "action": action} | done
     print(json.dumps(document(done), indent=2) if arguments.json else sentences(done))
     return 0
+
+
+def _tell(sentence: str) -> None:
+    print(f"leadline: {sentence}", file=sys.stderr)
 
 
 def _words(words: Sequence[str], *, slots: Sequence[str]) -> tuple[list[str], Action]:
@@ -128,17 +138,17 @@ def _outlets(rig: "Rig", names: Sequence[str], slots: Sequence[str]) -> "list[Ou
     return list(dict.fromkeys(found))
 
 
-def _status(rig: "Rig", outlets: "Sequence[OutletSpec]") -> dict[str, Any]:
+def _status(rig: "Rig", outlets: "Sequence[OutletSpec]", logs: "ByteLogs") -> dict[str, Any]:
     from leadline.power.supplies import open_supplies
 
-    with open_supplies(rig, outlets) as supplies:
+    with open_supplies(rig, outlets, logs) as supplies:
         tables = {pdu: pdu.status() for pdu in {supply.pdu for supply in supplies}}
         states = [tables[supply.pdu][supply.outlet] for supply in supplies]
     return of_each(outlets, [{"on": on, "verified": True} for on in states])
 
 
-def _on(rig: "Rig", outlets: "Sequence[OutletSpec]") -> dict[str, Any]:
+def _on(rig: "Rig", outlets: "Sequence[OutletSpec]", logs: "ByteLogs") -> dict[str, Any]:
     from leadline.power.supplies import open_supplies, switch_all
 
-    with open_supplies(rig, outlets) as supplies:
+    with open_supplies(rig, outlets, logs) as supplies:
         return of_switched(outlets, switch_all(supplies, on=True))

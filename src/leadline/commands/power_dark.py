@@ -15,6 +15,7 @@ from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal
 from leadline.host.lease import LeaseTaken, holder_text, take
 from leadline.inventory.rig import DriveSpec, HostSpec, OutletSpec, Rig
+from leadline.power.byte_log import ByteLogs
 from leadline.power.cycle import Bench, await_ready, power_cycle, power_off, unchanged_but_for
 from leadline.power.outlets import lent, restore_outlets
 from leadline.power.pdu import Switched
@@ -30,6 +31,7 @@ def go_dark(
     outlets: Sequence[OutletSpec],
     action: Literal["off", "cycle"],
     *,
+    logs: ByteLogs,
     abrupt: bool,
     yes: bool,
 ) -> dict[str, Any]:
@@ -41,9 +43,9 @@ def go_dark(
     """
     with ExitStack() as stack:
         here = stack.enter_context(open_host(HostSpec(reach="local")))
-        for sentence in restore_outlets(here):
+        for sentence in restore_outlets(here, logs=logs):
             print(f"leadline: {sentence}", file=sys.stderr)
-        supplies = stack.enter_context(open_supplies(rig, outlets))
+        supplies = stack.enter_context(open_supplies(rig, outlets, logs))
         if action == "off" and not any(each.pdu.status()[each.outlet] for each in supplies):
             off = {"on": False, "verified": True}
             return of_each(outlets, [off] * len(outlets)) | {"drives": []}

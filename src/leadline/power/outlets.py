@@ -17,6 +17,7 @@ from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import DeadEntry, Journal, close_dead_entry, dead_entries
 from leadline.inventory.rig import HostSpec, PduSpec
+from leadline.power.byte_log import ByteLogs
 from leadline.power.pdu import open_pdu
 from leadline.power.spin_up import SpinUp
 from leadline.power.supplies import Supply, switch_all
@@ -70,20 +71,25 @@ def lent(
 
 
 def restore_outlets(
-    here: Host, *, ports: Collection[str] | None = None, directory: str | None = None
+    here: Host,
+    *,
+    ports: Collection[str] | None = None,
+    directory: str | None = None,
+    logs: ByteLogs | None = None,
 ) -> list[str]:
     """Switch on what dead runs left off; one sentence for each thing done.
 
     `here` is a connection to this machine, where the journals are.  Raises RigTrouble,
     after all were tried, for outlets that could not be switched on; they stay on record.
     With `ports`, only for outlets of PDUs on these: of another rig's, which may be away
-    for good and is none of this run's business, it is only said.
+    for good and is none of this run's business, it is only said.  What is said to and by the
+    PDUs is kept in `logs`.
     """
     said: list[str] = []
     troubles: list[str] = []
     for dead in dead_entries(here, ENTRY, directory=directory):
         try:
-            said += _restore(dead)
+            said += _restore(dead, logs)
         except RigTrouble as trouble:
             sentence = (
                 f"left off by run {dead.run}, and cannot be switched on: {trouble} "
@@ -106,12 +112,12 @@ def _on_record(supply: Supply) -> dict[str, Any]:
     }
 
 
-def _restore(dead: DeadEntry) -> list[str]:
+def _restore(dead: DeadEntry, logs: ByteLogs | None) -> list[str]:
     said = []
     for record in dead.data["outlets"]:
         spec = PduSpec.model_validate(record["pdu"])
         spin_up = _SPIN_UP.validate_python(record.get("spin_up"))
-        with open_pdu(spec) as pdu:
+        with open_pdu(spec, log=logs.of(spec) if logs else None) as pdu:
             supply = Supply(pdu, int(record["outlet"]), spin_up)
             was_on = pdu.status()[supply.outlet]
             switch_all([supply], on=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from leadline.inventory.rig import OutletSpec, Rig
+from leadline.power.byte_log import ByteLogs
 from leadline.power.pdu import Pdu, Switched, open_pdu
 from leadline.power.port import where
 from leadline.power.spin_up import SpinUp, turn
@@ -33,12 +34,20 @@ Outcomes = dict[Supply, Switched | Exception]
 
 
 @contextmanager
-def open_supplies(rig: Rig, outlets: Sequence[OutletSpec]) -> Iterator[list[Supply]]:
-    """These outlets, in their order, their PDUs open and locked as long as this lasts."""
+def open_supplies(
+    rig: Rig, outlets: Sequence[OutletSpec], logs: ByteLogs | None = None
+) -> Iterator[list[Supply]]:
+    """These outlets, in their order, their PDUs open and locked as long as this lasts.
+
+    What is said to and by the PDUs is kept in `logs`.
+    """
     with ExitStack() as stack:
         names = dict.fromkeys(outlet.pdu for outlet in outlets)
         specs = {spec.name: spec for spec in rig.pdus if spec.name in names}
-        pdus = {name: stack.enter_context(open_pdu(spec)) for name, spec in specs.items()}
+        pdus = {
+            name: stack.enter_context(open_pdu(spec, log=logs.of(spec) if logs else None))
+            for name, spec in specs.items()
+        }
         yield [Supply(pdus[each.pdu], each.outlet, SpinUp.by(rig, each)) for each in outlets]
 
 
