@@ -9,6 +9,7 @@ NAMES = {
     "first_light": "the suite on the virtual rig, warm: wall time and the framework's share",
     "cold": "from a fresh clone with an empty cache to the summary table (minutes)",
     "rates": "rates of slices against the same fio job run by hand, interleaved",
+    "power": "PDUs: against powerman, four side by side, and after an unplugging",
     "ratios": "simulated claims: how often a verdict is wrong, and its drive time (minutes)",
     "curves": "verdicts on depth curves, simulated: drive time, false and missed dips",
     "verdict_speed": "a verdict over 10,000 slices: the time of the statistics alone",

@@ -11,6 +11,7 @@ import pytest
 from leadline.cli import main
 from leadline.commands import hil
 from leadline.inventory.rig import Rig
+from leadline.power.byte_log import ByteLogs
 from leadline.results.record import FILE_NAME
 from selftests.vendor import OUTCOMES, STAND_IN
 from selftests.visit_world import MATRIX as MATRIX_TEXT
@@ -51,7 +52,7 @@ class Vendor:
         code: int | None = run["exit_code"]
         return code
 
-    def mend(self, rigs: Sequence[Rig], run_id: str) -> list[str]:
+    def mend(self, rigs: Sequence[Rig], run_id: str, logs: ByteLogs) -> list[str]:
         self.mended.append(([rig.name for rig in rigs], run_id))
         return ["a setting was given back", "and another"]
 

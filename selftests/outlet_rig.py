@@ -26,6 +26,7 @@ OF_B = "{name: b, pdu: p, outlet: 3, feeds: [b]}"
 OF_BOTH = "{name: both, pdu: p, outlet: 2, feeds: [a, b]}"
 SECOND = "{name: second, pdu: q, outlet: 3, feeds: [a]}"
 OF_HOST = "{name: host, pdu: p, outlet: 1, feeds: host}"
+OF_HOST_TOO = "{name: host2, pdu: q, outlet: 1, feeds: host}"
 
 
 def rig_file(folder: Path, *outlets: str) -> str:

@@ -18,9 +18,9 @@ from leadline.power import pdu as pdu_module
 from leadline.power import port as port_module
 from leadline.power.cycle import Phases, carry_out
 from leadline.power.dark import HotPlug
-from leadline.power.outlets import Supply
 from leadline.power.pdu import Pdu, open_pdu
 from leadline.power.sight import Look
+from leadline.power.supplies import Supply
 from leadline.virtual.pdus.faults import Faults
 from leadline.virtual.pdus.pty import VirtualPdu
 
@@ -128,6 +128,21 @@ class FakeEyes:
 
     def link_is_up(self) -> bool | None:
         return self.link
+
+
+@dataclass
+class Clock:
+    """Stands in for the `time` module: a sleep takes no time, and is written down."""
+
+    now: float = 1000.0
+    sleeps: list[float] = field(default_factory=list)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.sleeps.append(round(seconds, 6))
+        self.now += seconds
 
 
 class Leave:

@@ -15,6 +15,8 @@ from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Host
 from leadline.inventory.rig import DriveSpec
 from leadline.power import cycle as power
+from leadline.power.byte_log_line import SENT
+from leadline.power.byte_log_read import read_log
 from leadline.power.pdu import open_pdu
 from leadline.virtual.pdus.pty import VirtualPdu
 from leadline.visiting import OpenVisit
@@ -109,6 +111,16 @@ def test_the_pdu_is_let_go_and_nothing_stays_on_record(cycled: Cycled, bench: Be
         cycle(visit)
         open_pdu(pdu_spec(cycled.stage.tmp_path)).close()
     assert list((bench.folder / "journal").iterdir()) == []
+
+
+def test_what_was_said_to_the_pdu_is_kept_with_the_run(cycled: Cycled, bench: Bench) -> None:
+    with cycled.visit(OF_A) as visit:
+        cycle(visit)
+        folder = bench.folder / "results" / "serial" / visit.station.run.id
+        reading = read_log(bench.folder, str(folder))
+    sent = b"".join(each.data for each in reading.entries if each.kind == SENT)
+    assert sent.count(b"off 2\r") == sent.count(b"on 2\r") == 1
+    assert reading.pdus == ["p"]
 
 
 def test_what_the_kernel_says_of_the_cut_is_no_fault_of_the_drive(

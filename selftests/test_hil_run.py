@@ -176,6 +176,9 @@ def test_a_host_that_a_dead_run_left_without_power_has_it_again_before_it_is_ask
     said = capfd.readouterr().err
     assert "is on again, after run dead" in said
     assert said.index("is on again") < said.index("rig bench: ")
+    (run,) = vendor.kept("runs")
+    log = folder / "leadline-results" / "serial" / run["id"] / "p.log"
+    assert r"> on 1\r" in log.read_text()
     assert vendor.hil("test_all.py") == 3, "and without its PDU nothing else is said of outlets"
 
 

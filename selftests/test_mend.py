@@ -13,6 +13,7 @@ from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec, Rig
 from leadline.mend import mend, mend_power
+from leadline.power.byte_log import ByteLogs
 from leadline.power.outlets import ENTRY
 from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.power_world import pdu_spec, quick
@@ -101,12 +102,15 @@ def test_an_outlet_that_was_left_off_is_on_again_before_settings_are_given_back(
     with VirtualPdu(
         4, lambda *_: as_outlet.append(setting.read_text()), tmp_path / "pdu", on=[1]
     ) as unit:
-        outlet, given_back = mend([rig.model_copy(update={"pdus": (spec,)})], "run-1")
+        fed = rig.model_copy(update={"pdus": (spec,)})
+        with ByteLogs(tmp_path / "serial", print) as logs:
+            outlet, given_back = mend([fed], "run-1", logs)
         unit.settle(5)
         assert unit.contacts[2]
     assert "is on again" in outlet
     assert "new -> old" in given_back
     assert as_outlet == ["new"], "the outlet came first"
+    assert r"> on 2\r" in (tmp_path / "serial" / "p.log").read_text()
 
 
 def leave_off(host: Host, pdu: dict[str, object]) -> None:
@@ -141,9 +145,11 @@ def test_power_alone_is_mended_before_a_rig_is_asked_for_anything(
     (trouble,) = mend_power([rig, fed])
     assert trouble.startswith("an outlet could not be switched on again: left off by run run-1")
     with VirtualPdu(4, lambda *_: None, tmp_path / "pdu", on=[1]) as unit:
-        (said,) = mend_power([rig, fed])
+        with ByteLogs(tmp_path / "serial", print) as logs:
+            (said,) = mend_power([rig, fed], logs)
         assert unit.contacts[2]
     assert "is on again" in said
+    assert r"> on 2\r" in (tmp_path / "serial" / "p.log").read_text()
 
 
 def test_an_outlet_of_another_rig_that_is_gone_is_only_said(

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -14,12 +15,19 @@ import pytest
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal, dead_entries
+from leadline.inventory.pdu import PduSpec
 from leadline.inventory.rig import HostSpec
+from leadline.power import spin_up
 from leadline.power.cycle import carry_out
 from leadline.power.dark import HotPlug
 from leadline.power.outlets import ENTRY, lent, restore_outlets
+from leadline.power.pdu import open_pdu
+from leadline.power.spin_up import SpinUp
+from leadline.power.supplies import Supply
+from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.power_world import (
     OFF_S,
+    Clock,
     FakeEyes,
     Leave,
     Stage,
@@ -32,11 +40,12 @@ from selftests.power_world import (
 __all__ = ["here", "quick", "stage"]  # fixtures
 
 
-def borrowed(stage: Stage, journal: Journal, eyes: FakeEyes) -> None:
+def borrowed(stage: Stage, journal: Journal, eyes: FakeEyes, *others: Supply) -> None:
     """A whole cycle, as `power_cycle` does it."""
     subject = HotPlug(eyes)
-    with lent(journal, stage.supplies(2), subject.put_back):
-        carry_out(subject, eyes, stage.supplies(2), Leave(), off_s=OFF_S, abrupt=False)
+    supplies = [*stage.supplies(2), *others]
+    with lent(journal, supplies, subject.put_back):
+        carry_out(subject, eyes, supplies, Leave(), off_s=OFF_S, abrupt=False)
 
 
 def test_an_error_puts_power_and_drive_back(stage: Stage, here: Host) -> None:
@@ -123,6 +132,38 @@ def test_ctrl_c_at_any_line_leaves_the_outlet_on(stage: Stage, here: Host) -> No
     assert broken_off > 20
 
 
+def test_ctrl_c_at_any_line_leaves_the_outlets_of_two_pdus_on(stage: Stage, here: Host) -> None:
+    """They are switched by threads of their own, which must have ended before anything is put back.
+
+    Sampled, as above; the dialogues are in those threads.
+    """
+    directory = str(stage.tmp_path / "journal")
+    spec = PduSpec(name="q", family="baytech-rpc3", port=str(stage.tmp_path / "q"), outlets=4)
+    at, broken_off = 1, 0
+    with (
+        VirtualPdu(4, lambda *_: None, stage.tmp_path / "q") as second,
+        open_pdu(spec) as pdu,
+    ):
+        while True:
+            eyes = FakeEyes(stage.world, "a")
+            journal = Journal(here, "r", directory=directory)
+            with interrupted(at) as interruption:
+                try:
+                    borrowed(stage, journal, eyes, Supply(pdu, 3))
+                except KeyboardInterrupt:
+                    broken_off += 1
+            assert not [one for one in threading.enumerate() if one.name.startswith("pdu ")]
+            stage.unit.settle(5)
+            second.settle(5)
+            assert (stage.unit.contacts[2], second.contacts[3]) == (True, True), f"at line {at}"
+            journal.give_back()
+            eyes.rescan()
+            if interruption.left:
+                break
+            at += 1 + at // 8
+    assert broken_off > 15
+
+
 CHILD = """
 import sys
 from pathlib import Path
@@ -131,8 +172,9 @@ from leadline.host.journal import Journal
 from leadline.inventory.pdu import PduSpec
 from leadline.inventory.rig import HostSpec
 from leadline.power import port
-from leadline.power.outlets import Supply, lent
+from leadline.power.outlets import lent
 from leadline.power.pdu import open_pdu
+from leadline.power.supplies import Supply
 tmp = Path(sys.argv[1])
 port.LOCK_DIRECTORY = tmp
 spec = PduSpec(name="p", family="baytech-rpc3", port=str(tmp / "pdu"), outlets=4)
@@ -197,3 +239,22 @@ def test_an_outlet_that_cannot_be_restored_stays_on_record(stage: Stage, here: H
     stage.unit.plug_in()
     (sentence,) = restore_outlets(here, directory=directory)
     assert "was on already" in sentence
+
+
+def test_disks_that_a_dead_run_left_off_are_started_in_turn(
+    stage: Stage, here: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(spin_up, "time", clock)
+    folder = stage.tmp_path / "journal"
+    disk = SpinUp("bench", ("a",), 5.0)
+    supplies = [Supply(stage.pdu, 2, disk), Supply(stage.pdu, 3, replace(disk, slots=("b",)))]
+    with (
+        Journal(here, "living", directory=str(folder)) as journal,
+        lent(journal, supplies, lambda: None),
+    ):
+        (stage.tmp_path / "dead.jsonl").write_bytes((folder / "living.jsonl").read_bytes())
+    (stage.tmp_path / "dead.jsonl").rename(folder / "dead.jsonl")
+    stage.pdu.close()
+    assert len(restore_outlets(here, directory=str(folder))) == 2
+    assert clock.sleeps == [5.0]

@@ -14,12 +14,13 @@ from leadline.host.connection import open_host
 from leadline.host.journal import Journal, dead_entries
 from leadline.inventory.pdu import FAMILY_NAMES, PduSpec
 from leadline.inventory.rig import HostSpec, load_rig
+from leadline.power.byte_log import ByteLogs
 from leadline.power.credentials import password
 from leadline.power.login import LoginRefused
 from leadline.power.masking import SHOWN, Mask
-from leadline.power.outlets import ENTRY, Supply, lent
+from leadline.power.outlets import ENTRY, lent
 from leadline.power.pdu import open_pdu
-from leadline.power.session import ByteLog
+from leadline.power.supplies import Supply
 from leadline.virtual.pdus import login
 from leadline.virtual.pdus.baytech import Rpc3NcWithLogin
 from leadline.virtual.pdus.faults import Faults
@@ -226,14 +227,14 @@ def test_nothing_that_is_kept_holds_it(
     """The byte log, its file, the journal, errors: on a real pty, before a unit that echoes it."""
     monkeypatch.setenv(login.PASSWORD_ENV, SECRET)
     entry = spec(port=str(tmp_path / "pdu"), outlets=4, **login.SPEC)
-    log = ByteLog(tmp_path / "bytes.log")
     folder = str(tmp_path / "journal")
     faults = Faults(password_echoed=True)
     with (
         VirtualPdu(
             4, lambda *_: None, tmp_path / "pdu", unit=Rpc3NcWithLogin, faults=faults
         ) as unit,
-        open_pdu(entry, log=log) as pdu,
+        ByteLogs(tmp_path / "serial", pytest.fail) as logs,
+        open_pdu(entry, log=logs.of(entry)) as pdu,
         open_host(HostSpec(reach="local")) as here,
     ):
         journal = Journal(here, "run", directory=folder)
@@ -243,8 +244,9 @@ def test_nothing_that_is_kept_holds_it(
             raise RuntimeError
         assert unit.contacts[2], "which the journal is for"
     assert login.PASSWORD_ENV in kept
-    assert "<password>" in (tmp_path / "bytes.log").read_text()
-    assert SECRET not in kept + (tmp_path / "bytes.log").read_text()
+    (logged,) = [file.read_text() for file in (tmp_path / "serial").iterdir()]
+    assert "<password>" in logged
+    assert SECRET not in kept + logged
 
 
 def test_a_dead_runs_record_is_enough_to_log_in(

@@ -4,29 +4,33 @@ Before a host that does not answer it stands in `test_virtual_pdu`.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from leadline.cli import main
-from leadline.commands import power as command
-from leadline.drive import bind as bind_module
-from leadline.drive import guard
+from leadline.commands import power_dark as command
+from leadline.commands.power_said import of_switched, sentences
 from leadline.drive.bind import Drive, Seen
 from leadline.errors import RigTrouble
 from leadline.host import journal, lease
 from leadline.host.connection import Host, open_host
 from leadline.host.lease import LeaseTaken, take
-from leadline.inventory.rig import DriveSpec, HostSpec
-from leadline.power import cycle, sight
+from leadline.inventory.rig import DriveSpec, HostSpec, load_rig
+from leadline.power import cycle
 from leadline.power.outlets import ENTRY
+from leadline.power.pdu import Switched
+from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.outlet_rig import (
     OF_A,
+    OF_B,
     OF_BOTH,
     OF_HOST,
+    OF_HOST_TOO,
     SECOND,
     Eyes,
     Permit,
@@ -90,13 +94,13 @@ def rig(stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     made = Rig(stage, capsys)
     stage.pdu.close()
     monkeypatch.setattr(journal, "default_directory", lambda _: str(stage.tmp_path / "journal"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(stage.tmp_path / "state"))
     monkeypatch.setattr(lease, "DIRECTORY", str(stage.tmp_path / "leases"))
-    monkeypatch.setattr(bind_module, "bind", lambda _, spec: drive(spec.slot))
-    monkeypatch.setattr(guard, "admit", made.admit)
-    monkeypatch.setattr(guard, "admit_host", made.admit_host)
-    for module in (cycle, bind_module):
+    monkeypatch.setattr(command, "bind", lambda _, spec: drive(spec.slot))
+    monkeypatch.setattr(command, "admit", made.admit)
+    monkeypatch.setattr(command, "admit_host", made.admit_host)
+    for module in (cycle, command):
         monkeypatch.setattr(module, "scan", lambda host: ())
-    for module in (cycle, sight):
         monkeypatch.setattr(module, "Sight", made.eyes)
     return made
 
@@ -201,13 +205,166 @@ def test_a_neighbour_is_looked_over_and_awaited(rig: Rig) -> None:
 
 
 @pytest.fixture
+def second(rig: Rig) -> Iterator[VirtualPdu]:
+    """The PDU with drive a's other supply."""
+    with VirtualPdu(4, lambda *_: None, rig.stage.tmp_path / "second") as unit:
+        yield unit
+
+
+DUAL = (OF_A, SECOND)
+
+
+@pytest.mark.parametrize("words", [("a", "second"), ("second", "a"), ("--drive", "a")])
+def test_both_supplies_of_a_drive_are_cycled_together(
+    rig: Rig, second: VirtualPdu, words: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    off: list[set[int]] = []
+
+    def at_rescan() -> None:
+        off.append({n for n, on in second.contacts.items() if not on})
+
+    eyes = rig.eyes
+
+    def watched(*arguments: Any) -> Eyes:
+        made = eyes(*arguments)
+        made.after_rescan = at_rescan
+        return made
+
+    monkeypatch.setattr(cycle, "Sight", watched)
+    said = rig.json(*words, "cycle", outlets=DUAL)
+    assert rig.stage.world.did == GRACEFUL
+    assert off == [{3}], "while the drive is looked for, its other supply is off, too"
+    assert all(second.contacts.values())
+    assert (said["on"], said["verified"], said["drives"]) == (True, True, ["a"])
+    assert {(one["outlet"], one["pdu"], one["number"]) for one in said["outlets"]} == {
+        ("a", "p", 2),
+        ("second", "q", 3),
+    }
+    assert "outlet" not in said, "which of them?"
+
+
+def test_a_group_is_said_in_one_line_or_a_line_each(rig: Rig, second: VirtualPdu) -> None:
+    _, out, _ = rig.run("--drive", "a", "off", outlets=DUAL)
+    assert out == "outlet a (2 of PDU p) and outlet second (3 of PDU q): off, by readback; a gone\n"
+    assert rig.run("a", "on", outlets=DUAL)[0] == 0
+    said = rig.json("a", "second", "status", outlets=DUAL)
+    assert (said["on"], said["verified"]) == (None, True)
+    assert [one["on"] for one in said["outlets"]] == [True, False]
+    assert rig.json("second", "a", "off", outlets=DUAL)["drives"] == ["a"], "one of them was off"
+    assert not rig.stage.has_power(2)
+    _, out, _ = rig.run("second", "a", "second", "on", outlets=DUAL)
+    assert out == (
+        "outlet second (3 of PDU q): on, by readback\noutlet a (2 of PDU p): on, by readback\n"
+    )
+
+
+def test_the_other_supply_is_named_with_what_to_do(rig: Rig, second: VirtualPdu) -> None:
+    code, _, err = rig.run("second", "cycle", outlets=DUAL)
+    assert code == 3
+    assert "outlet a feeds the same as outlet second, so nothing goes dark without it; " in err
+    assert "name all of them, or give --drive a\n" in err
+    code, _, err = rig.run("host", "cycle", outlets=[OF_HOST, OF_HOST_TOO, OF_A])
+    assert code == 3
+    assert "outlet host2 feeds the same as outlet host, " in err
+    assert "--drive" not in err
+    assert rig.stage.world.did == []
+
+
+def test_a_slot_without_outlets_and_unknown_slots_are_refused(rig: Rig) -> None:
+    code, _, err = rig.run("--drive", "b", "status")
+    assert code == 2
+    assert "no outlet feeds slot b" in err
+    assert "found no slot 'z', expected one of: a, b" in rig.run("--drive", "z", "status")[2]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("a", "--json", "status"),
+        ("a", "status", "--json"),
+        ("--json", "a", "status"),
+        ("--drive", "a", "status", "--json"),
+        ("status", "--json", "--drive", "a"),
+    ],
+)
+def test_options_may_stand_anywhere(rig: Rig, words: Sequence[str]) -> None:
+    code, out, err = rig.run(*words)
+    assert code == 0, err
+    assert json.loads(out)["outlet"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("a", "restart"), "found 'restart' at the end, expected one of: on, off, cycle, status"),
+        (("status",), "status what? Name outlets before it, or a drive with --drive SLOT"),
+        (("log",), "(or leadline power log, power map)"),
+        (("a", "status", "--jsno"), "unknown options: --jsno"),
+        (("a", "--color", "status"), "unknown options: --color"),
+    ],
+)
+def test_wrong_words_are_said(rig: Rig, words: Sequence[str], message: str) -> None:
+    code, out, err = rig.run(*words)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert rig.stage.world.did == []
+
+
+def test_outlets_called_log_and_map_can_be_named(rig: Rig) -> None:
+    named = [OF_A.replace("name: a", "name: log"), OF_B.replace("name: b", "name: map")]
+    code, out, _ = rig.run("log", "map", "status", outlets=named)
+    assert code == 0
+    assert out.startswith("outlet log (2 of PDU p): on, by readback\noutlet map (3 of PDU p)")
+
+
+def test_a_shelf_is_off_for_as_long_as_its_slowest_drive_needs(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "bind", lambda _, spec: replace(drive(spec.slot), spec=spec))
+    rig.stage.world.fed = {2: "a"}
+    rig.stage.world.switched = rig.both_go
+    assert rig.json("both", "cycle", outlets=[OF_BOTH])["phases"]["off_s"] >= 0.2
+
+
+@pytest.mark.parametrize(
+    ("action", "drives", "words"),
+    [
+        ("on", [], "told to go on, unverified: its PDU cannot tell"),
+        ("off", [], "told to go off, unverified: its PDU cannot tell"),
+        ("off", ["a"], "told to go off, unverified: its PDU cannot tell; a gone"),
+        (
+            "cycle",
+            [],
+            "cycled and told to go on, unverified: its PDU cannot tell; no drive was checked",
+        ),
+        (
+            "cycle",
+            ["a"],
+            "cycled: a off for 1.0 s and the same as before; a ready 2.0 s after power on; told to "
+            "go on, unverified: its PDU cannot tell",
+        ),
+    ],
+)
+def test_an_outlet_that_cannot_be_read_back_is_never_called_on_or_off(
+    tmp_path: Path, action: str, drives: list[str], words: str
+) -> None:
+    path = tmp_path / "bench.yaml"
+    path.write_text(rig_file(tmp_path, OF_A))
+    told = Switched(2, action != "off", False, 0.1, 1, 0.1)
+    done = of_switched(load_rig(path).outlets, [told]) | {"action": action, "drives": drives}
+    assert (done["on"], done["verified"], done["outlets"][0]["on"]) == (None, False, None)
+    phases = {"off_s": 1.0, "ready_s": 2.0}
+    assert sentences(done | {"phases": phases}) == f"outlet a (2 of PDU p): {words}"
+
+
+@pytest.fixture
 def absent(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Rig:
     """Its drives are not there, so that they cannot be checked."""
 
     def not_there(*_: object) -> Drive:
         raise RigTrouble("slot a: the drive is not there")
 
-    monkeypatch.setattr(bind_module, "bind", not_there)
+    monkeypatch.setattr(command, "bind", not_there)
     return rig
 
 

@@ -109,7 +109,7 @@ def test_what_is_no_wwn(tmp_path: Path, written: str) -> None:
             "serail: 0",
             "rig.yaml:19: drives[a].serail: found an unknown key, expected serial? (one of slot, "
             "model, serial, wwn, firmware, controller, protocol, writes, signatures, off_s, "
-            "ready_s, flash)",
+            "ready_s, spin_up_gap_s, flash)",
         ),
         (
             "outlet: 1",
@@ -184,6 +184,18 @@ def test_what_is_no_wwn(tmp_path: Path, written: str) -> None:
             "protocol: sata\n    off_s: .inf",
             'rig.yaml:24: drives[a].off_s: found ".inf", expected seconds of power off, '
             "more than 0",
+        ),
+        (
+            "protocol: sata",
+            "protocol: sata\n    spin_up_gap_s: -1",
+            'rig.yaml:24: drives[a].spin_up_gap_s: found "-1", expected seconds from power on for '
+            "which no other disk is switched on, 0 to 600",
+        ),
+        (
+            "protocol: sata",
+            "protocol: sata\n    spin_up_gap_s: 31",
+            "rig.yaml:17: drives[a]: found spin_up_gap_s 31 with ready_s 30, expected no more than "
+            "ready_s: a disk that is ready has spun up",
         ),
     ],
 )
@@ -266,8 +278,18 @@ def test_outlets_of_a_drive_and_drives_of_an_outlet() -> None:
     assert rig.sharing(host) == rig.drives
     assert [drive.slot for drive in rig.sharing(slot1)] == ["slot1"]
     assert [drive.slot for drive in rig.sharing(shelf)] == ["shelf1", "shelf2"]
+    assert [rig.spun_up_by(outlet) for outlet in rig.outlets] == [(), (), rig.drives[2:]]
     with pytest.raises(Misuse, match="found no slot 'slot9', expected one of: slot1, slot2, "):
         rig.drive("slot9")
+
+
+def test_the_hosts_outlet_spins_up_the_disks_on_its_supply_alone(tmp_path: Path) -> None:
+    host = "  - {name: host, pdu: left, outlet: 2, feeds: host}\ndrives:\n"
+    disk = "    spin_up_gap_s: 5\n"
+    rig = load(tmp_path, SMALL.replace("drives:\n", host) + disk + SECOND + disk)
+    one, of_host = rig.outlets
+    assert [drive.slot for drive in rig.spun_up_by(one)] == ["a"]
+    assert [drive.slot for drive in rig.spun_up_by(of_host)] == ["b"]
 
 
 def test_the_virtual_rig_is_found_in_the_users_cache(

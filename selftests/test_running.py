@@ -9,14 +9,8 @@ from typing import cast
 
 import pytest
 
-from leadline.running import (
-    Run,
-    make_run,
-    new_run_id,
-    repeating,
-    run_from_worker,
-    worker_plan,
-)
+from leadline.run_id import RUN_ID, new_run_id
+from leadline.running import Run, make_run, repeating, run_from_worker, worker_plan
 from selftests.vendor import MATRIX, RIG
 
 
@@ -78,4 +72,5 @@ def test_a_worker_takes_the_plan_and_the_id_that_it_is_handed(pytestconfig: pyte
 def test_run_ids_sort_by_time_and_are_not_alike() -> None:
     first, second = new_run_id(), new_run_id()
     assert re.fullmatch(r"20\d{6}-\d{6}-[0-9a-f]{4}", first)
+    assert RUN_ID.fullmatch(first)
     assert first != second

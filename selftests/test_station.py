@@ -74,6 +74,8 @@ def test_what_dead_runs_changed_is_given_back_first_and_said(
             assert setting.read_text() == "old"
             assert unit.contacts[2]
     outlet, given_back = bench.told.said
+    (log,) = (bench.folder / "results" / "serial").glob("*/p.log")
+    assert r"> on 2\r" in log.read_text(), "what was said to its PDU is kept with the run"
     assert "outlet 2 of PDU 'p'" in outlet
     assert given_back == f"localhost: {setting}: new -> old, as before run dead"
 

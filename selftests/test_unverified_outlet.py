@@ -91,7 +91,7 @@ def test_the_command_says_unverified(rig: Rig) -> None:
     assert (on["on"], on["verified"]) == (None, False)
     cycle = rig.json("a", "cycle")
     assert (cycle["on"], cycle["verified"], cycle["drives"]) == (None, False, ["a"])
-    assert rig.run("a", "cycle")[1].endswith("; the outlet is unverified: its PDU cannot tell\n")
+    assert rig.run("a", "cycle")[1].endswith("; told to go on, unverified: its PDU cannot tell\n")
     off = rig.json("a", "off")
     assert (off["on"], off["verified"]) == (None, False)
     rig.run("a", "on")

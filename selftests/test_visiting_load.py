@@ -135,7 +135,7 @@ def test_slices_and_verdict_are_kept_and_reported(
     assert (phase["name"], phase["seconds"]) == ("drive", verdict["drive_seconds"])
     (facts,) = request.node.stash[VERDICTS]
     assert facts["verdict"] == "FAIL"
-    assert f'leadline hil --rig {bench.folder / "bench.yaml"} "' in facts["explanation"]
+    assert f"leadline hil --rig {bench.folder / 'bench.yaml'} " in facts["explanation"]
     assert bench.told.line == "", "the live line is gone before the verdict is said"
 
 

@@ -22,8 +22,9 @@ from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal, dead_entries, replay
 from leadline.inventory.rig import HostSpec, OutletSpec, Rig, load_rig
 from leadline.power.cycle import Bench, Leave, PowerCycle, power_cycle
-from leadline.power.outlets import ENTRY, Supply, restore_outlets
+from leadline.power.outlets import ENTRY, restore_outlets
 from leadline.power.pdu import open_pdu
+from leadline.power.supplies import Supply
 from leadline.virtual import rig as virtual_rig
 from leadline.virtual.state import State
 
@@ -189,7 +190,7 @@ from leadline.host.connection import open_host
 from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec, load_rig
 from leadline.power.cycle import Bench, power_cycle
-from leadline.power.outlets import Supply
+from leadline.power.supplies import Supply
 from leadline.power.pdu import open_pdu
 
 rig = load_rig(Path(sys.argv[1]))

@@ -18,14 +18,18 @@ _COMMANDS = (
     "kernel_log",
     "plan",
     "power",
+    "power_log",
+    "power_map",
     "recompute",
     "virtual",
 )
+# Commands of two words; the first by itself is a command, too.
+_TWO_WORDS = ("power log", "power map")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; its exit code, errors of all four owners printed as one message."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = _joined(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words[0] if words else "")
     try:
         namespace, rest = parser.parse_known_args(words)
@@ -44,6 +48,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return int(code)
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """Two words that name one command become one; only at the very beginning.
+
+    So `leadline power --rig FILE log status` is about an outlet that is called log.
+    """
+    pair = " ".join(words[:2])
+    return [pair, *words[2:]] if pair in _TWO_WORDS else list(words)
 
 
 class _Version(argparse.Action):
@@ -66,7 +79,7 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version)
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    name = wanted.replace("-", "_")
+    name = wanted.replace("-", "_").replace(" ", "_")
     for module in [name] if name in _COMMANDS else _COMMANDS:
         importlib.import_module(f"leadline.commands.{module}").register(subparsers)
     return parser

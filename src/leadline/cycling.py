@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Literal
 from leadline.drive.bind import Drive, bind
 from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
 from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
-from leadline.inventory.rig import DriveSpec, OutletSpec
+from leadline.inventory.rig import DriveSpec
 from leadline.power.cycle import Bench, PowerCycle, power_cycle
-from leadline.power.outlets import Supply
-from leadline.power.pdu import open_pdu
+from leadline.power.supplies import open_supplies
 from leadline.results.schema import Phase
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def cycle(visit: "OpenVisit", *, expected_firmware: str | None = None) -> PowerC
         done = power_cycle(
             Bench(station.host, rig.host, station.here_journal, station.watch),
             visit.drive,
-            _supplies(visit, outlets, stack),
+            stack.enter_context(open_supplies(rig, outlets, station.byte_logs)),
             _leave(visit, feeds, sharing, stack),
             feeds=feeds,
             expected_firmware=expected_firmware,
@@ -80,12 +79,6 @@ def _broken_off(visit: "OpenVisit") -> Iterator[None]:
         with suppress(RigTrouble):  # a host without power has no log to show
             visit.excuse(begin, visit.station.watch.mark(), POWER_LOSS)
         raise
-
-
-def _supplies(visit: "OpenVisit", outlets: Sequence[OutletSpec], stack: ExitStack) -> list[Supply]:
-    specs = {outlet.pdu: visit.station.rig.pdu_of(outlet) for outlet in outlets}
-    pdus = {name: stack.enter_context(open_pdu(spec)) for name, spec in specs.items()}
-    return [Supply(pdus[outlet.pdu], outlet.outlet) for outlet in outlets]
 
 
 def _leave(

@@ -10,21 +10,23 @@ from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import replay
 from leadline.inventory.rig import HostSpec, Rig
+from leadline.power.byte_log import ByteLogs
 from leadline.power.outlets import restore_outlets
 
 AGENT_ENDS_S = 15.0
 """For the rig's end of a killed run to notice, and to let its journal go."""
 
 
-def mend_outlets(here: Host, rigs: Sequence[Rig]) -> list[str]:
+def mend_outlets(here: Host, rigs: Sequence[Rig], logs: ByteLogs | None = None) -> list[str]:
     """Switch on the outlets that dead runs of this machine left off.
 
     Raises RigTrouble for those of `rigs` that cannot be; of other rigs', it is only said.
     """
-    return restore_outlets(here, ports={pdu.port for rig in rigs for pdu in rig.pdus})
+    ports = {pdu.port for rig in rigs for pdu in rig.pdus}
+    return restore_outlets(here, ports=ports, logs=logs)
 
 
-def mend_power(rigs: Sequence[Rig]) -> list[str]:
+def mend_power(rigs: Sequence[Rig], logs: ByteLogs | None = None) -> list[str]:
     """Do so before these rigs are asked for anything: a host without power answers nobody.
 
     One sentence for each outlet; one that cannot be switched on is the business of its rig's
@@ -34,7 +36,7 @@ def mend_power(rigs: Sequence[Rig]) -> list[str]:
         return []
     try:
         with open_host(HostSpec(reach="local")) as here:
-            return mend_outlets(here, rigs)
+            return mend_outlets(here, rigs, logs)
     except RigTrouble as trouble:
         return [f"an outlet could not be switched on again: {trouble}"]
 
@@ -44,7 +46,7 @@ def mend_host(host: Host) -> list[str]:
     return replay(host)
 
 
-def mend(rigs: Sequence[Rig], run_id: str) -> list[str]:
+def mend(rigs: Sequence[Rig], run_id: str, logs: ByteLogs | None = None) -> list[str]:
     """Mend what run `run_id` left, which has just ended, and what dead runs did.
 
     One sentence for each thing done, and for each that could not be.
@@ -52,7 +54,8 @@ def mend(rigs: Sequence[Rig], run_id: str) -> list[str]:
     said: list[str] = []
     try:
         with open_host(HostSpec(reach="local")) as here:
-            said += replay(here, run_id=run_id, patience=AGENT_ENDS_S) + mend_outlets(here, rigs)
+            said += replay(here, run_id=run_id, patience=AGENT_ENDS_S)
+            said += mend_outlets(here, rigs, logs)
     except RigTrouble as trouble:
         said.append(f"an outlet could not be switched on again: {trouble}")
     for rig in rigs:

@@ -1,10 +1,8 @@
 """One run of the suite, as every process of it knows it: its rigs, its plan, its options."""
 
 import json
-import secrets
 import shlex
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -12,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+
+from leadline.run_id import new_run_id
 
 if TYPE_CHECKING:
     from leadline.inventory.matrix import KnownIssue, LimitSpec, Matrix
@@ -53,11 +53,6 @@ DRIVE_TIME_S = 130.0
 GATE_OPTION, GATE_OPEN = "--gate", b"open"
 """How `leadline hil` tells pytest that its rigs are up: by a word through this descriptor."""
 VERDICTS = pytest.StashKey[list[dict[str, Any]]]()
-
-
-def new_run_id() -> str:
-    """An id that sorts by time: 20260131-235959-1a2b."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
 def make_run(config: pytest.Config) -> Run:

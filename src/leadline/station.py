@@ -15,6 +15,7 @@ from leadline.inventory.plan import Visit
 from leadline.inventory.rig import HostSpec, Rig
 from leadline.live import Live
 from leadline.mend import mend_host, mend_outlets
+from leadline.power.byte_log import ByteLogs, folder_of_run
 from leadline.results.record import Record
 from leadline.results.schema import Environment
 from leadline.running import Run
@@ -32,8 +33,10 @@ class Station:
         self.lost: RigTrouble | None = None
         with ExitStack() as opening:
             # Outlets first: a host that a dead run left without power answers nobody.
+            folder = folder_of_run(run.results, run.id)
+            self.byte_logs: ByteLogs = opening.enter_context(ByteLogs(folder, live.say))
             self.here: Host = opening.enter_context(open_host(HostSpec(reach="local")))
-            for sentence in mend_outlets(self.here, [rig]):
+            for sentence in mend_outlets(self.here, [rig], self.byte_logs):
                 live.say(sentence)
             self.here_journal = opening.enter_context(Journal(self.here, run.id))
             self.host: Host = opening.enter_context(open_host(rig.host))

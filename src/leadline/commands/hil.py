@@ -24,10 +24,12 @@ from leadline.inventory.plan import plan
 from leadline.inventory.rig import Rig, load_rig
 from leadline.mend import mend, mend_power
 from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, USAGE_CODE, Ended, ended_by, exit_code
+from leadline.power.byte_log import ByteLogs, folder_of_run
 from leadline.preflight import refuse_absent
 from leadline.results.record import Record
 from leadline.results.schema import Phase
-from leadline.running import GATE_OPEN, GATE_OPTION, new_run_id
+from leadline.run_id import new_run_id
+from leadline.running import GATE_OPEN, GATE_OPTION
 
 SUITE = Path(leadline.__file__).parent / "suite"
 VIRTUAL_RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
@@ -97,8 +99,9 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
     signals = Signals()
     try:
         with signals, ExitStack() as stack:
+            logs = stack.enter_context(ByteLogs(folder_of_run(record.directory, run_id), _tell))
             benches = [rig for rig in rigs if rig.virtual is None]
-            for sentence in mend_power(benches):
+            for sentence in mend_power(benches, logs):
                 _tell(sentence)
             refuse_absent(benches, len(rigs))
             words = _pytest_arguments(arguments, paths, matrix.path, run_id)
@@ -110,7 +113,7 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
                         _start_virtual(rig, stack, record)
             code = child.run(signals)
             if code != 0 and child.began:
-                for sentence in mend(rigs, run_id):
+                for sentence in mend(rigs, run_id, logs):
                     _tell(sentence)
     except BaseException as error:
         record.end(INTERRUPTED_CODE if signals.count else exit_code([ended_by(error)]))

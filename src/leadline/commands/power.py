@@ -1,276 +1,156 @@
-"""`leadline power`: one outlet of a rig, switched and verified."""
+"""`leadline power`: outlets of a rig, switched together and verified."""
 
 import argparse
 import json
 import sys
-import time
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from leadline.errors import Misuse, RigTrouble
+from leadline.commands.power_said import document, of_each, of_switched, sentences
+from leadline.errors import Misuse
+from leadline.run_id import new_run_id
 
 if TYPE_CHECKING:
-    from leadline.drive.bind import Drive
-    from leadline.drive.guard import Admission, HostAdmission
-    from leadline.host.connection import Host
     from leadline.inventory.rig import OutletSpec, Rig
-    from leadline.power.outlets import Supply
-    from leadline.power.pdu import Switched
+    from leadline.power.byte_log import ByteLogs
 
+Action = Literal["on", "off", "cycle", "status"]
+_USAGE = "%(prog)s --rig FILE (OUTLET ... | --drive SLOT) {on,off,cycle,status} [options]"
 _EXAMPLES = """\
 examples:
   leadline power --rig rigs/virtual.yaml scsi1 status
   leadline power --rig rigs/virtual.yaml scsi1 cycle            one drive, verified
+  leadline power --rig rigs/bench.yaml left right cycle         two outlets together
+  leadline power --rig rigs/bench.yaml --drive slot1 cycle      all supplies of one drive
   leadline power --rig rigs/bench.yaml host cycle --abrupt      no shutdown first
   leadline power --rig rigs/bench.yaml host cycle --yes         a host that hangs
+  leadline power log                  every byte to and from the PDUs (power log --help)
+  leadline power map --rig FILE       which drive each outlet feeds (power map --help)
 
-OUTLET is the name of an outlet in the rig file.  Before off and cycle the write guard is
-asked about every drive that goes dark: a drive in use is refused, and nothing overrides
-that.  Where it cannot be asked (the host does not answer, a drive is not there), --yes is
-needed, and then only the outlet itself is verified.
+OUTLET is the name of an outlet in the rig file.  Several are switched together, those of
+different PDUs side by side; disks with a spin_up_gap_s are switched on one after the other.
+
+Before off and cycle the write guard is asked about every drive that goes dark: a drive in
+use is refused, and nothing overrides that.  Where it cannot be asked (the host does not
+answer, a drive is not there, or has another outlet that was not named), --yes is needed, and
+then only the outlets themselves are verified.
 
 An outlet whose PDU cannot tell its state is reported as unverified, never as on or off.
 
 Exit codes: 0 done, 1 the drive came back worse, 2 wrong usage or refused, 3 rig trouble.
 """
-_HOST_S = 10.0  # a host that hangs is what some come here for
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
     parser = subparsers.add_parser(
         "power",
-        help="an outlet: on, off, cycle or status, verified",
-        description="Switch an outlet of a rig, and verify that it did what it says.",
+        help="outlets: on, off, cycle or status, verified",
+        usage=_USAGE,
+        description="Switch outlets of a rig, and verify that they did what they say.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--rig", required=True, type=Path, metavar="FILE", help="the rig file")
-    parser.add_argument("outlet", metavar="OUTLET", help="the outlet's name in the rig file")
-    parser.add_argument("action", choices=("on", "off", "cycle", "status"))
+    # One list, and `rest` for what stands behind an option: argparse would end a list of
+    # outlets there.
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="OUTLET ... ACTION",
+        help="outlets by their names in the rig file; then on, off, cycle or status",
+    )
+    parser.add_argument(
+        "--drive",
+        action="append",
+        default=[],
+        metavar="SLOT",
+        help="all outlets that feed this drive; may be given several times",
+    )
     parser.add_argument(
         "--abrupt",
         action="store_true",
         help="cut the power without flushing the drives or shutting the host down",
     )
     parser.add_argument(
-        "--yes", action="store_true", help="go on where the drives on the outlet cannot be checked"
+        "--yes", action="store_true", help="go on where the drives on the outlets cannot be checked"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(func=run)
+    parser.set_defaults(func=run, passes_rest=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do it and say what was done; 0, for everything else raises."""
     from leadline.inventory.rig import load_rig
+    from leadline.power.byte_log import ByteLogs, folder_of_command
 
+    names, action = _words([*arguments.words, *arguments.rest], slots=arguments.drive)
     rig = load_rig(arguments.rig)
-    outlet = _outlet(rig, arguments.outlet)
-    done: dict[str, Any] = {
-        "rig": rig.name,
-        "outlet": outlet.name,
-        "pdu": outlet.pdu,
-        "number": outlet.outlet,
-        "feeds": outlet.feeds,
-        "action": arguments.action,
-    }
-    if arguments.action == "status":
-        done |= _status(rig, outlet)
-    elif arguments.action == "on":
-        done |= _on(rig, outlet)
-    else:
-        done |= _dark(rig, outlet, arguments)
-    print(json.dumps(done, indent=2) if arguments.json else _sentence(done))
+    outlets = _outlets(rig, names, arguments.drive)
+    with ByteLogs(folder_of_command(new_run_id()), _tell) as logs:
+        if action == "status":
+            done = _status(rig, outlets, logs)
+        elif action == "on":
+            done = _on(rig, outlets, logs)
+        else:
+            from leadline.commands.power_dark import go_dark
+
+            options = {"abrupt": arguments.abrupt, "yes": arguments.yes}
+            done = go_dark(rig, outlets, action, logs=logs, **options)
+    done = {"rig": rig.name, "action": action} | done
+    print(json.dumps(document(done), indent=2) if arguments.json else sentences(done))
     return 0
 
 
-def _outlet(rig: "Rig", name: str) -> "OutletSpec":
-    found = next((outlet for outlet in rig.outlets if outlet.name == name), None)
-    if found is None:
-        names = ", ".join(outlet.name for outlet in rig.outlets) or "none at all"
-        raise Misuse(f"{rig.path}: found no outlet {name!r}, expected one of: {names}")
-    return found
+def _tell(sentence: str) -> None:
+    print(f"leadline: {sentence}", file=sys.stderr)
 
 
-def _status(rig: "Rig", outlet: "OutletSpec") -> dict[str, Any]:
-    from leadline.power.pdu import open_pdu
-
-    with open_pdu(rig.pdu_of(outlet)) as pdu:
-        return {"on": pdu.status()[outlet.outlet], "verified": True}
-
-
-def _on(rig: "Rig", outlet: "OutletSpec") -> dict[str, Any]:
-    from leadline.power.pdu import open_pdu
-
-    with open_pdu(rig.pdu_of(outlet)) as pdu:
-        return _switched(pdu.switch(outlet.outlet, True))
-
-
-def _switched(switched: "Switched") -> dict[str, Any]:
-    return {
-        **_state(switched.on, switched.verified),
-        "seconds": round(switched.seconds, 3),
-        "attempts": switched.attempts,
-    }
-
-
-def _state(on: bool, verified: bool) -> dict[str, Any]:
-    """`on` is what is known of the outlet, not what it was told: None where its PDU cannot tell."""
-    return {"on": on if verified else None, "verified": verified}
-
-
-def _dark(rig: "Rig", outlet: "OutletSpec", arguments: argparse.Namespace) -> dict[str, Any]:
-    """Off or cycle: with the drives that go dark where they can be checked, else --yes."""
-    from leadline.host.connection import open_host
-    from leadline.host.lease import LeaseTaken
-    from leadline.inventory.rig import HostSpec
-    from leadline.power.outlets import Supply, restore_outlets
-    from leadline.power.pdu import open_pdu
-
-    with ExitStack() as stack:
-        here = stack.enter_context(open_host(HostSpec(reach="local")))
-        for sentence in restore_outlets(here):
-            print(f"leadline: {sentence}", file=sys.stderr)
-        pdu = stack.enter_context(open_pdu(rig.pdu_of(outlet)))
-        supply = Supply(pdu, outlet.outlet)
-        if arguments.action == "off" and pdu.reads_back() and not pdu.status()[outlet.outlet]:
-            return {"on": False, "verified": True, "drives": []}
-        try:
-            host = stack.enter_context(open_host(rig.host, deadline=_HOST_S))
-            drives = _bound(rig, outlet, host, stack)
-        except LeaseTaken:
-            raise  # somebody tests a drive on it: no --yes cuts their power
-        except RigTrouble as trouble:
-            if not arguments.yes:
-                raise RigTrouble(
-                    f"{trouble}\n  So the drives on outlet {outlet.name} cannot be checked, and "
-                    "its power was not cut. To cut it all the same, give --yes"
-                ) from trouble
-            return _unchecked(rig, outlet, supply, here, arguments.action)
-        return _checked(rig, supply, (here, host), drives, arguments, feeds=_feeds(outlet))
-
-
-def _feeds(outlet: "OutletSpec") -> 'Literal["drive", "host"]':
-    return "host" if outlet.feeds == "host" else "drive"
-
-
-def _bound(rig: "Rig", outlet: "OutletSpec", host: "Host", stack: ExitStack) -> "list[Drive]":
-    """Every drive that goes dark, leased and bound."""
-    from leadline.drive.bind import bind
-    from leadline.host.lease import holder_text, take
-
-    specs = rig.sharing(outlet)
-    host_outlets = rig.host_outlets()
-    for spec in specs:
-        together = host_outlets if outlet.feeds == "host" else rig.outlets_of(spec)
-        if together != (outlet,):
-            names = ", ".join(each.name for each in together if each != outlet)
-            raise RigTrouble(
-                f"{rig.path}: outlet {names} feeds the same as outlet {outlet.name}, so nothing "
-                "goes dark with one of them"
-            )
-    drives = []
-    for spec in specs:
-        stack.enter_context(take(host, spec.wwn or f"serial:{spec.serial}", holder_text("power")))
-        drives.append(bind(host, spec))
-    return drives
-
-
-def _checked(
-    rig: "Rig",
-    supply: "Supply",
-    hosts: "tuple[Host, Host]",
-    drives: "Sequence[Drive]",
-    arguments: argparse.Namespace,
-    *,
-    feeds: 'Literal["drive", "host"]',
-) -> dict[str, Any]:
-    from leadline.drive.bind import scan
-    from leadline.host.journal import Journal
-    from leadline.power.cycle import (
-        Bench,
-        await_ready,
-        power_cycle,
-        power_off,
-        unchanged_but_for,
+def _words(words: Sequence[str], *, slots: Sequence[str]) -> tuple[list[str], Action]:
+    """The outlets' names, and what is to be done with them."""
+    unknown = [word for word in words if word.startswith("-")]
+    if unknown:
+        raise Misuse(f"unknown options: {' '.join(unknown)}; see leadline power --help")
+    *names, last = words
+    for action in get_args(Action):
+        if action == last and (names or slots):
+            return names, action
+    if last in get_args(Action):
+        raise Misuse(f"{last} what? Name outlets before it, or a drive with --drive SLOT")
+    raise Misuse(
+        f"found {last!r} at the end, expected one of: {', '.join(get_args(Action))}; "
+        "as in: leadline power --rig FILE OUTLET status (or leadline power log, power map)"
     )
-    from leadline.power.sight import Sight
-
-    here, host = hosts
-    first, *sharing = drives
-    disks = scan(host)
-    others = [Sight(host, drive, disks) for drive in sharing]
-    with ExitStack() as stack:
-        leave = _leave(host, drives, feeds, stack)
-        journal = stack.enter_context(Journal(here, "power"))
-        bench = Bench(host, rig.host, journal)
-        if arguments.action == "cycle":
-            cycle = power_cycle(
-                bench, first, [supply], leave, feeds=feeds, abrupt=arguments.abrupt, sharing=sharing
-            )
-            for other in others:
-                *_, identity = await_ready(other, time.monotonic())
-                unchanged_but_for(other.drive, identity, None)
-            phases = {name: round(seconds, 3) for name, seconds in asdict(cycle.phases).items()}
-            done = {**_state(True, cycle.verified), "phases": phases}
-        else:
-            dark = power_off(
-                bench, first, [supply], leave, feeds=feeds, abrupt=arguments.abrupt, sharing=sharing
-            )
-            done = {**_state(False, dark.verified), "gone_s": round(dark.gone_s, 3)}
-    return done | {"drives": [drive.spec.slot for drive in drives]}
 
 
-def _leave(
-    host: "Host", drives: "Sequence[Drive]", feeds: str, stack: ExitStack
-) -> "Admission | HostAdmission":
-    from leadline.drive.guard import admit, admit_host
-
-    if feeds == "host":
-        return stack.enter_context(admit_host(host, drives))
-    for other in drives[1:]:
-        admit(host, other.spec, other, "cut power").release()  # looked over; the first is held
-    return stack.enter_context(admit(host, drives[0].spec, drives[0], "cut power"))
-
-
-def _unchecked(
-    rig: "Rig", outlet: "OutletSpec", supply: "Supply", here: "Host", action: str
-) -> dict[str, Any]:
-    """The outlet alone, by its readback if it has one; no drive is asked before or after."""
-    from leadline.host.journal import Journal
-    from leadline.power.outlets import lent
-
-    if action == "off":
-        return _switched(supply.switch(False)) | {"drives": []}
-    off_s = max(drive.off_s for drive in rig.sharing(outlet))
-    with Journal(here, "power") as journal, lent(journal, [supply], lambda: None):
-        off = supply.switch(False)
-        time.sleep(off_s)
-        switched = supply.switch(True)
-    verified = off.verified and switched.verified
-    return _switched(switched) | _state(True, verified) | {"drives": []}
+def _outlets(rig: "Rig", names: Sequence[str], slots: Sequence[str]) -> "list[OutletSpec]":
+    """What was named, each once."""
+    by_name = {outlet.name: outlet for outlet in rig.outlets}
+    for name in names:
+        if name not in by_name:
+            known = ", ".join(by_name) or "none at all"
+            raise Misuse(f"{rig.path}: found no outlet {name!r}, expected one of: {known}")
+    found = [by_name[name] for name in names]
+    for slot in slots:
+        feeding = rig.outlets_of(rig.drive(slot))
+        if not feeding:
+            raise Misuse(f"{rig.path}: no outlet feeds slot {slot}")
+        found += feeding
+    return list(dict.fromkeys(found))
 
 
-def _sentence(done: dict[str, Any]) -> str:
-    where = f"outlet {done['outlet']} ({done['number']} of PDU {done['pdu']})"
-    how = "by readback" if done["verified"] else "unverified: its PDU cannot tell"
-    if done["action"] == "cycle" and done["drives"]:
-        drives, phases = done["drives"], done["phases"]
-        outlet = "" if done["verified"] else f"; the outlet is {how}"
-        return (
-            f"{where}: cycled: {', '.join(drives)} off for {phases['off_s']:.1f} s and the same "
-            f"as before; {drives[0]} ready {phases['ready_s']:.1f} s after power on{outlet}"
-        )
-    if done["action"] == "cycle":
-        return f"{where}: cycled and {_told(done, 'on')}, {how}; no drive was checked"
-    if done["action"] == "off":
-        drives = ", ".join(done["drives"])
-        return f"{where}: {_told(done, 'off')}, {how}" + (f"; {drives} gone" if drives else "")
-    return f"{where}: {_told(done, 'on' if done['on'] in (True, None) else 'off')}, {how}"
+def _status(rig: "Rig", outlets: "Sequence[OutletSpec]", logs: "ByteLogs") -> dict[str, Any]:
+    from leadline.power.supplies import open_supplies
+
+    with open_supplies(rig, outlets, logs) as supplies:
+        tables = {pdu: pdu.status() for pdu in {supply.pdu for supply in supplies}}
+        states = [tables[supply.pdu][supply.outlet] for supply in supplies]
+    return of_each(outlets, [{"on": on, "verified": True} for on in states])
 
 
-def _told(done: dict[str, Any], state: str) -> str:
-    return state if done["verified"] else f"told to go {state}"
+def _on(rig: "Rig", outlets: "Sequence[OutletSpec]", logs: "ByteLogs") -> dict[str, Any]:
+    from leadline.power.supplies import open_supplies, switch_all
+
+    with open_supplies(rig, outlets, logs) as supplies:
+        return of_switched(outlets, switch_all(supplies, on=True))

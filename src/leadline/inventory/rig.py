@@ -155,6 +155,13 @@ class DriveSpec(Entry):
     )
     off_s: Seconds = Field(default=10, description="seconds of power off, more than 0")
     ready_s: Seconds = Field(default=30, description="seconds from power on to ready, more than 0")
+    spin_up_gap_s: float = Field(
+        default=0,
+        ge=0,
+        le=600,
+        allow_inf_nan=False,
+        description="seconds from power on for which no other disk is switched on, 0 to 600",
+    )
     flash: FlashSpec | None = Field(
         default=None, description="a mapping with command, runs_on and activates"
     )
@@ -166,6 +173,13 @@ class DriveSpec(Entry):
             if len(text) > most:
                 expected = f"at most {most}: IDENTIFY DEVICE has no room for more"
                 raise Unfit(f"a {name} of {len(text)} characters", expected)
+        return self
+
+    @model_validator(mode="after")
+    def _has_spun_up_when_ready(self) -> Self:
+        if self.spin_up_gap_s > self.ready_s:
+            found = f"spin_up_gap_s {self.spin_up_gap_s:g} with ready_s {self.ready_s:g}"
+            raise Unfit(found, "no more than ready_s: a disk that is ready has spun up")
         return self
 
 
@@ -272,6 +286,11 @@ class Rig(Entry):
         if outlet.feeds == "host":
             return self.drives
         return tuple(drive for drive in self.drives if drive.slot in outlet.feeds)
+
+    def spun_up_by(self, outlet: OutletSpec) -> tuple[DriveSpec, ...]:
+        """The disks that `outlet` powers, perhaps with others: those with a `spin_up_gap_s`."""
+        powered = (drive for drive in self.drives if outlet in self.outlets_of(drive))
+        return tuple(drive for drive in powered if drive.spin_up_gap_s)
 
 
 def load_rig(path: Path) -> Rig:

@@ -23,8 +23,9 @@ from leadline.host.connection import Host, HostLost
 from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec
 from leadline.power.dark import Eyes, HotPlug, Subject, WholeHost
-from leadline.power.outlets import Rescan, Supply, lent, off_by, switch_all
+from leadline.power.outlets import Rescan, lent
 from leadline.power.sight import Sight
+from leadline.power.supplies import Supply, command_seconds, off_by, switch_all
 
 LOOK_S = 0.25
 FIRST_RESCAN_S = 2.0  # most controllers notice by themselves
@@ -129,7 +130,7 @@ def power_cycle(
     rescan = Rescan(bench.host_spec, sight.scan_path) if feeds == "drive" else None
     with lent(bench.journal, supplies, subject.put_back, rescan):
         phases, identity, verified = carry_out(
-            subject, sight, supplies, leave, off_s=drive.spec.off_s, abrupt=abrupt
+            subject, sight, supplies, leave, off_s=_off_s(drive, sharing), abrupt=abrupt
         )
     unchanged_but_for(drive, identity, expected_firmware)
     after = sight.bind(identity.firmware)
@@ -153,7 +154,12 @@ def power_off(
     Nothing switches it on again: it is off because somebody wanted it off.
     """
     subject, _ = _subject(bench, drive, leave, feeds, sharing)
-    return go_dark(subject, supplies, leave, off_s=drive.spec.off_s, abrupt=abrupt)
+    return go_dark(subject, supplies, leave, off_s=_off_s(drive, sharing), abrupt=abrupt)
+
+
+def _off_s(drive: Drive, sharing: Sequence[Drive]) -> float:
+    """As long as the slowest of those that go dark together needs."""
+    return max(each.spec.off_s for each in (drive, *sharing))
 
 
 def _subject(
@@ -182,7 +188,7 @@ def go_dark(
     leave.release()  # while it is held, the kernel keeps the old node's name
     off = f"{' and '.join(map(str, supplies))} {off_by(switched)}"
     subject.prove_gone(abrupt=abrupt, off=off, discharged_at=off_at + off_s)
-    command_s = sum(one.seconds for one in switched[:-1]) + switched[-1].command_s
+    command_s = command_seconds(supplies, switched)
     return Dark(
         announce_s=told - start,
         command_s=command_s,

@@ -8,40 +8,24 @@ the outlets end on.
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import DeadEntry, Journal, close_dead_entry, dead_entries
 from leadline.inventory.pdu import PduSpec
 from leadline.inventory.rig import HostSpec
-from leadline.power.pdu import Pdu, Switched, open_pdu
-from leadline.power.port import where
+from leadline.power.byte_log import ByteLogs
+from leadline.power.pdu import open_pdu
+from leadline.power.spin_up import SpinUp
+from leadline.power.supplies import Supply, switch_all
 
 ENTRY = "outlet off"
+_SPIN_UP: TypeAdapter[SpinUp | None] = TypeAdapter(SpinUp | None)
 RESCAN_S = 90.0  # a port that lost its drive is reset a few times before it is given up
-
-
-@dataclass(frozen=True)
-class Supply:
-    """One outlet of an open PDU, by its number there."""
-
-    pdu: Pdu
-    outlet: int
-
-    def switch(self, on: bool) -> Switched:
-        """Switch it, verified by readback where its PDU can tell."""
-        return self.pdu.switch(self.outlet, on)
-
-    def __str__(self) -> str:
-        return f"outlet {self.outlet} of {where(self.pdu.spec)}"
-
-
-def off_by(switched: Sequence[Switched]) -> str:
-    """How it is known that outlets are off, for messages about what is not as it should be."""
-    if all(one.verified for one in switched):
-        return "was read back as off"
-    return "was told to go off (it cannot be read back)"
 
 
 @dataclass(frozen=True)
@@ -68,10 +52,7 @@ def lent(
     for supply in supplies:
         supply.pdu.check(supply.outlet)
     record = {
-        "outlets": [
-            {"pdu": supply.pdu.spec.model_dump(mode="json"), "outlet": supply.outlet}
-            for supply in supplies
-        ],
+        "outlets": [_on_record(supply) for supply in supplies],
         "rescan": rescan_at
         and {"host": rescan_at.host.model_dump(mode="json"), "path": rescan_at.path},
     }
@@ -90,38 +71,26 @@ def lent(
     journal.close_entry(entry)
 
 
-def switch_all(supplies: Sequence[Supply], *, on: bool) -> list[Switched]:
-    """Switch every one of them, also when one fails; then raise the first RigTrouble."""
-    switched: list[Switched] = []
-    troubles: list[RigTrouble] = []
-    for supply in supplies:
-        try:
-            switched.append(supply.switch(on))
-        except RigTrouble as trouble:
-            troubles.append(trouble)
-    if troubles:
-        first, *others = troubles
-        for other in others:
-            first.add_note(str(other))
-        raise first
-    return switched
-
-
 def restore_outlets(
-    here: Host, *, ports: Collection[str] | None = None, directory: str | None = None
+    here: Host,
+    *,
+    ports: Collection[str] | None = None,
+    directory: str | None = None,
+    logs: ByteLogs | None = None,
 ) -> list[str]:
     """Switch on what dead runs left off; one sentence for each thing done.
 
     `here` is a connection to this machine, where the journals are.  Raises RigTrouble,
     after all were tried, for outlets that could not be switched on; they stay on record.
     With `ports`, only for outlets of PDUs on these: of another rig's, which may be away
-    for good and is none of this run's business, it is only said.
+    for good and is none of this run's business, it is only said.  What is said to and by the
+    PDUs is kept in `logs`.
     """
     said: list[str] = []
     troubles: list[str] = []
     for dead in dead_entries(here, ENTRY, directory=directory):
         try:
-            said += _restore(dead)
+            said += _restore(dead, logs)
         except RigTrouble as trouble:
             sentence = (
                 f"left off by run {dead.run}, and cannot be switched on: {trouble} "
@@ -136,14 +105,23 @@ def restore_outlets(
     return said
 
 
-def _restore(dead: DeadEntry) -> list[str]:
+def _on_record(supply: Supply) -> dict[str, Any]:
+    return {
+        "pdu": supply.pdu.spec.model_dump(mode="json"),
+        "outlet": supply.outlet,
+        "spin_up": supply.spin_up and asdict(supply.spin_up),
+    }
+
+
+def _restore(dead: DeadEntry, logs: ByteLogs | None) -> list[str]:
     said = []
     for record in dead.data["outlets"]:
         spec = PduSpec.model_validate(record["pdu"])
-        with open_pdu(spec) as pdu:
-            supply = Supply(pdu, int(record["outlet"]))
+        spin_up = _SPIN_UP.validate_python(record.get("spin_up"))
+        with open_pdu(spec, log=logs.of(spec) if logs else None) as pdu:
+            supply = Supply(pdu, int(record["outlet"]), spin_up)
             was_on = pdu.reads_back() and pdu.status()[supply.outlet]
-            done = supply.switch(True)
+            (done,) = switch_all([supply], on=True)
         state = "was on already" if was_on else "is on again"
         if not done.verified:
             state = "was told to go on (unverified: it cannot be read back)"

@@ -5,6 +5,7 @@ lost line and a PDU wired otherwise than numbered are the rig's trouble, named
 with the PDU, its port and the step.
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -61,6 +62,8 @@ class Pdu:
         self.session = session
         self._family = make_family(session, spec)
         self._synced = False
+        # Who holds it may speak to this PDU: one thread at a time.
+        self.turn = threading.Lock()
 
     def __enter__(self) -> Self:
         return self

@@ -168,14 +168,7 @@ def _program(pid: int) -> str:
 
 def _take_lock(spec: PduSpec, resource: str) -> int:
     """The descriptor of the lock file that is ours; RigTrouble says who has it."""
-    path = _lock_directory() / f"port{re.sub(r'[^A-Za-z0-9._-]', '-', resource)}"
-    # Opened without O_CREAT first: the kernel forbids that on another user's file in
-    # a directory for everybody (fs.protected_regular).
-    try:
-        lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_CREAT, 0o666)
-        os.fchmod(lock, 0o666)  # whatever the umask: every user must be able to lock it
+    lock = open_lock_file(f"port{re.sub(r'[^A-Za-z0-9._-]', '-', resource)}")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -188,6 +181,19 @@ def _take_lock(spec: PduSpec, resource: str) -> int:
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
     return lock
+
+
+def open_lock_file(name: str) -> int:
+    """The descriptor of the file of that name among all users' locks, which is made if missing."""
+    path = _lock_directory() / name
+    # Opened without O_CREAT first: the kernel forbids that on another user's file in
+    # a directory for everybody (fs.protected_regular).
+    try:
+        return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_CREAT, 0o666)
+        os.fchmod(lock, 0o666)  # whatever the umask: every user must be able to lock it
+        return lock
 
 
 def _lock_directory() -> Path:

@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from leadline.errors import RigTrouble
@@ -73,25 +72,21 @@ class Chunk:
     sent: bool
     data: bytes
 
-    def __str__(self) -> str:
-        return f"{self.at:10.3f} {'>' if self.sent else '<'} {self.data!r}"
-
 
 class ByteLog:
-    """Every byte, both ways, with times: the last few thousand chunks, and a file if given one.
+    """Every byte, both ways, with times: the last few thousand chunks.
 
-    A line of the file is a chunk as `str` shows it: no control character reaches a terminal.
+    Each is given to `keep`, too, which must not raise (`power.byte_log`).
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, keep: Callable[[Chunk], None] | None = None) -> None:
         self.chunks: deque[Chunk] = deque(maxlen=4096)
-        self._path = path
+        self._keep = keep
 
     def add(self, chunk: Chunk) -> None:
         self.chunks.append(chunk)
-        if self._path is not None:
-            with self._path.open("a", encoding="ascii") as file:
-                file.write(f"{chunk}\n")
+        if self._keep is not None:
+            self._keep(chunk)
 
 
 def plain(data: bytes, limit: int = 80) -> str:

@@ -1,0 +1,180 @@
+"""`leadline power ... off` and `cycle`: with the drives that go dark, where they can be checked."""
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from typing import Any, Literal
+
+from leadline.commands.power_said import of_each, of_switched
+from leadline.drive.bind import Drive, bind, scan
+from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
+from leadline.errors import RigTrouble
+from leadline.host.connection import Host, open_host
+from leadline.host.journal import Journal
+from leadline.host.lease import LeaseTaken, holder_text, take
+from leadline.inventory.rig import DriveSpec, HostSpec, OutletSpec, Rig
+from leadline.power.byte_log import ByteLogs
+from leadline.power.cycle import Bench, await_ready, power_cycle, power_off, unchanged_but_for
+from leadline.power.outlets import lent, restore_outlets
+from leadline.power.pdu import Switched
+from leadline.power.sight import Sight
+from leadline.power.supplies import Supply, open_supplies, switch_all
+
+HOST_S = 10.0  # a host that hangs is what some come here for
+Feeds = Literal["drive", "host"]
+
+
+def go_dark(
+    rig: Rig,
+    outlets: Sequence[OutletSpec],
+    action: Literal["off", "cycle"],
+    *,
+    logs: ByteLogs,
+    abrupt: bool,
+    yes: bool,
+) -> dict[str, Any]:
+    """Cut the power of these outlets together; what was done, as `power_said` has it.
+
+    Where the drives on them cannot be checked: with `yes` without them, else RigTrouble.
+    Raises Misuse for what the write guard refuses, DriveFault for a drive that comes back
+    worse.
+    """
+    with ExitStack() as stack:
+        here = stack.enter_context(open_host(HostSpec(reach="local")))
+        for sentence in restore_outlets(here, logs=logs):
+            print(f"leadline: {sentence}", file=sys.stderr)
+        supplies = stack.enter_context(open_supplies(rig, outlets, logs))
+        if action == "off" and not any(map(_may_be_on, supplies)):
+            off = {"on": False, "verified": True}
+            return of_each(outlets, [off] * len(outlets)) | {"drives": []}
+        try:
+            host = stack.enter_context(open_host(rig.host, deadline=HOST_S))
+            drives = _bound(rig, outlets, host, stack)
+        except LeaseTaken:
+            raise  # somebody tests a drive on it: no --yes cuts their power
+        except RigTrouble as trouble:
+            if not yes:
+                raise _not_checked(outlets, trouble) from trouble
+            specs = _going_dark(rig, outlets)
+            return of_switched(outlets, _unchecked(specs, supplies, here, action)) | {"drives": []}
+        feeds: Feeds = "host" if _feed_a_host(outlets) else "drive"
+        leave = _leave(host, drives, feeds, stack)
+        journal = stack.enter_context(Journal(here, "power"))
+        bench = Bench(host, rig.host, journal)
+        cut = _cycled if action == "cycle" else _cut
+        done = cut(bench, supplies, drives, leave, feeds=feeds, abrupt=abrupt)
+        verified = done.pop("verified")
+        each = {"on": action == "cycle" if verified else None, "verified": verified}
+        slots = [drive.spec.slot for drive in drives]
+        return of_each(outlets, [each] * len(outlets)) | done | {"drives": slots}
+
+
+def _may_be_on(supply: Supply) -> bool:
+    return not supply.pdu.reads_back() or supply.pdu.status()[supply.outlet]
+
+
+def _feed_a_host(outlets: Sequence[OutletSpec]) -> bool:
+    return any(outlet.feeds == "host" for outlet in outlets)
+
+
+def _going_dark(rig: Rig, outlets: Sequence[OutletSpec]) -> list[DriveSpec]:
+    """Every drive on these outlets, in the file's order."""
+    fed = {drive.slot for outlet in outlets for drive in rig.sharing(outlet)}
+    return [drive for drive in rig.drives if drive.slot in fed]
+
+
+def _bound(rig: Rig, outlets: Sequence[OutletSpec], host: Host, stack: ExitStack) -> list[Drive]:
+    """Every drive that goes dark, leased and bound."""
+    specs = _going_dark(rig, outlets)
+    for spec in specs:
+        _refuse_half(rig, outlets, spec)
+    drives = []
+    for spec in specs:
+        stack.enter_context(take(host, spec.wwn or f"serial:{spec.serial}", holder_text("power")))
+        drives.append(bind(host, spec))
+    return drives
+
+
+def _refuse_half(rig: Rig, outlets: Sequence[OutletSpec], spec: DriveSpec) -> None:
+    """Raise RigTrouble where not all was named that keeps this drive, or its host, alive."""
+    together = rig.host_outlets() if _feed_a_host(outlets) else rig.outlets_of(spec)
+    missing = [outlet for outlet in together if outlet not in outlets]
+    if missing:
+        all_of_it = "" if _feed_a_host(outlets) else f", or give --drive {spec.slot}"
+        raise RigTrouble(
+            f"{rig.path}: {_listed(missing)} feeds the same as {_listed(outlets)}, so nothing goes "
+            f"dark without it; name all of them{all_of_it}"
+        )
+
+
+def _not_checked(outlets: Sequence[OutletSpec], trouble: RigTrouble) -> RigTrouble:
+    whose = "their" if len(outlets) > 1 else "its"
+    return RigTrouble(
+        f"{trouble}\n  So the drives on {_listed(outlets)} cannot be checked, and {whose} power "
+        "was not cut. To cut it all the same, give --yes"
+    )
+
+
+def _listed(outlets: Sequence[OutletSpec]) -> str:
+    names = " and ".join(outlet.name for outlet in outlets)
+    return f"outlet{'s' if len(outlets) > 1 else ''} {names}"
+
+
+def _leave(
+    host: Host, drives: Sequence[Drive], feeds: Feeds, stack: ExitStack
+) -> Admission | HostAdmission:
+    if feeds == "host":
+        return stack.enter_context(admit_host(host, drives))
+    for other in drives[1:]:
+        admit(host, other.spec, other, "cut power").release()  # looked over; the first is held
+    return stack.enter_context(admit(host, drives[0].spec, drives[0], "cut power"))
+
+
+def _cycled(
+    bench: Bench,
+    supplies: Sequence[Supply],
+    drives: Sequence[Drive],
+    leave: Admission | HostAdmission,
+    *,
+    feeds: Feeds,
+    abrupt: bool,
+) -> dict[str, Any]:
+    first, *sharing = drives
+    disks = scan(bench.host)
+    others = [Sight(bench.host, drive, disks) for drive in sharing]
+    cycle = power_cycle(bench, first, supplies, leave, feeds=feeds, abrupt=abrupt, sharing=sharing)
+    for other in others:
+        *_, identity = await_ready(other, time.monotonic())
+        unchanged_but_for(other.drive, identity, None)
+    phases = {name: round(seconds, 3) for name, seconds in asdict(cycle.phases).items()}
+    return {"verified": cycle.verified, "phases": phases}
+
+
+def _cut(
+    bench: Bench,
+    supplies: Sequence[Supply],
+    drives: Sequence[Drive],
+    leave: Admission | HostAdmission,
+    *,
+    feeds: Feeds,
+    abrupt: bool,
+) -> dict[str, Any]:
+    first, *sharing = drives
+    dark = power_off(bench, first, supplies, leave, feeds=feeds, abrupt=abrupt, sharing=sharing)
+    return {"verified": dark.verified, "gone_s": round(dark.gone_s, 3)}
+
+
+def _unchecked(
+    specs: Sequence[DriveSpec], supplies: Sequence[Supply], here: Host, action: str
+) -> list[Switched]:
+    """The outlets alone, by their readback if they have one; no drive is asked at all."""
+    if action == "off":
+        return switch_all(supplies, on=False)
+    with Journal(here, "power") as journal, lent(journal, supplies, lambda: None):
+        off = switch_all(supplies, on=False)
+        time.sleep(max(drive.off_s for drive in specs))
+        on = switch_all(supplies, on=True)
+    pairs = zip(off, on, strict=True)
+    return [replace(late, verified=early.verified and late.verified) for early, late in pairs]
