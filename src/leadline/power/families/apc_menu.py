@@ -42,6 +42,7 @@ LOGOUT = _item("Logout")
 CONTROL = _item("Control Outlet")
 ACTION = {on: _item(f"Immediate {'On' if on else 'Off'}") for on in (True, False)}
 ROW = re.compile(r"^[ ]*(\d{1,2})- .*[ ](ON|OFF)\*?[ ]*$", re.MULTILINE)
+ANY = re.compile(rf"{WAY.pattern}|{ROW.pattern}|<ENTER>- Refresh", re.MULTILINE)
 # Of the question, before the name: "... off outlet 3 named 'x'", under a line "Immediate Off".
 ASKED_OUTLET = re.compile(r"\boutlet (\d+) named '")
 ASKED_ACTION = re.compile(r"^[ ]*Immediate (\w+)[ ]*$", re.MULTILINE)
@@ -81,9 +82,7 @@ class ApcMenu:
             if way is None:
                 break
             self._into_table = way[1]
-            screen = self._choose(
-                way[1], "going to the outlets", lambda now: WAY.search(now) or ROW.search(now)
-            )
+            screen = self._choose(way[1], "going to the outlets", ANY.search)
             if ROW.search(screen):
                 return
         raise self._session.trouble(

@@ -15,8 +15,8 @@ from leadline.virtual.pdus.outlets import Outlets
 
 ESC = b"\x1b"
 CTRL_C = b"\x03"
-USER_NAME = b"\r\nUser Name : "
-PASSWORD = b"\r\nPassword  : "
+USER_NAME = b"\r\n\rUser Name : "
+PASSWORD = b"\r\n\rPassword  : "
 BYE = b"\r\nConnection Closed - Bye\r\n"
 BANNER = """
 

@@ -226,13 +226,12 @@ class Aos2(Aos3):
             (
                 "Phase Monitor/Configuration",
                 "Outlet Restriction Configuration",
-                "Outlet Control/Config",
+                "Outlet Control/Configuration",
                 "Power Supply Status",
             ),
             3,
         ),
     }
-    TABLE: ClassVar[str] = "Outlet Control/Config"
 
 
 class MasterSwitchPlus(Aos3):
