@@ -71,6 +71,7 @@ class Aos3(Console):
         **Console.LEFT_AT,
         "main": b"\r\n" + PROMPT,
         "device": b"\r\n" + PROMPT,
+        "management": b"\r\n" + PROMPT,
         "table": b"\r\n" + PROMPT,
         "outlet": b"\r\n" + PROMPT,
         "control": b"\r\n" + PROMPT,
@@ -219,6 +220,9 @@ class Aos2(Aos3):
 
     VERSION: ClassVar[str] = "2.7.0"
     PATH: ClassVar[tuple[str, ...]] = ("main", "device", "table", "outlet", "control", "question")
+    LEFT_AT: ClassVar[Mapping[str, bytes]] = {
+        place: said for place, said in Aos3.LEFT_AT.items() if place != "management"
+    }
     MENUS: ClassVar[Mapping[str, Menu]] = {
         "main": MAIN,
         "device": (
@@ -239,6 +243,7 @@ class MasterSwitchPlus(Aos3):
 
     VERSION: ClassVar[str] = "2.5.4"
     PATH: ClassVar[tuple[str, ...]] = Aos2.PATH
+    LEFT_AT: ClassVar[Mapping[str, bytes]] = Aos2.LEFT_AT
     MENUS: ClassVar[Mapping[str, Menu]] = {
         "main": MAIN,
         "device": ("Device Manager", ("MasterSwitch plus 1",), 1),
