@@ -21,6 +21,11 @@ from leadline.virtual.pdus.outlets import Outlets
 from selftests.pdu_line import VirtualLine, bench
 
 FAMILIES: tuple[FamilyName, ...] = ("apc-menu", "apc-cli", "apc-cli8")
+TABLE_BEGINS = {
+    "apc-menu": b"\r\n-------",
+    "apc-cli": b"status\r\n",
+    "apc-cli8": b"olStatus all\r\n",
+}
 each_family = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -86,6 +91,27 @@ def test_one_interface_left_logged_in_is_left_for_the_other(
     with bench(Faults(left_at=left_at), family) as (pdu, line):
         pdu.switch(3, False)
         assert line.moves == [(3, False)]
+
+
+@each_family
+def test_a_unit_with_other_outlets_than_the_rig_file_says_is_told(family: FamilyName) -> None:
+    with bench(None, family) as (pdu, line):
+        del line.dialogue.outlets.shown[8]
+        with pytest.raises(RigTrouble, match=r"lists outlets 1, .* 7; the rig file says 1 to 8"):
+            pdu.status()
+
+
+@each_family
+def test_an_answer_from_before_is_not_believed(family: FamilyName) -> None:
+    """The whole table, late, in place of the first answer to the next question."""
+    with bench(None, family) as (pdu, line):
+        pdu.status()
+        before = b"".join(chunk.data for chunk in pdu.session.log.chunks if not chunk.sent)
+        late = [before[before.rindex(TABLE_BEGINS[family]) :]]
+        line.instead = lambda _: late.pop() if late else None
+        line.dialogue.outlets.shown[3] = False
+        assert pdu.status() == line.dialogue.outlets.shown
+        assert late == []
 
 
 # The menus.
@@ -209,7 +235,7 @@ def test_a_result_below_100_is_success() -> None:
         line.instead = lambda data: (
             data + b"\r\nE001: Issued\r\napc>" if b"olOn 3" in data else None
         )
-        assert pdu.switch(3, True).attempts == 1
+        pdu._family.switch(3, on=True)
 
 
 def apc_prompt(family: FamilyName) -> bytes:

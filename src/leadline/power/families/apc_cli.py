@@ -14,9 +14,8 @@ from leadline.power.session import Session
 GRAMMAR = Grammar(
     unit="an APC AP79xx that lets this user have its command line",
     prompt=prompt_line(rb"APC>[ ]?"),
-    pagers=apc_menu.GRAMMAR.pagers,
-    questions=apc_menu.GRAMMAR.questions,
-    # Somebody logged in without ` -c`: out of the menus, to log in again.
+    # Somebody logged in without ` -c`: out of the menus, to log in again.  (Enter leaves
+    # their pagers, and their questions undone.)
     menus=(
         Wait(apc_menu.AT_MAIN_MENU, b"4"),
         Wait(apc_menu.GRAMMAR.prompt, apc_menu.MAIN_MENU, enter=False),
