@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from leadline.errors import RigTrouble
 from leadline.inventory.pdu import FamilyName
 from leadline.power.families import apc, apc_menu
+from leadline.power.login import LoginRefused
 from leadline.power.pdu import SWITCH_S
 from leadline.virtual.pdus import login
 from leadline.virtual.pdus.apc import Console
-from leadline.virtual.pdus.apc_menu import MAIN, Aos3, MasterSwitchPlus, Menu
+from leadline.virtual.pdus.apc_menu import MAIN, Aos3, Menu
 from leadline.virtual.pdus.faults import Faults
 from leadline.virtual.pdus.line import Piece, Unit
 from leadline.virtual.pdus.outlets import Outlets
@@ -82,6 +83,21 @@ def test_the_command_line_is_asked_for_after_the_password() -> None:
     assert login.PASSWORD.encode() not in shown
 
 
+class WithoutCli(Aos3):
+    """A unit that takes no notice of ` -c`, and gives its menus."""
+
+    def _log_in(self, line: bytes) -> bytes:
+        return super()._log_in(line.removesuffix(b" -c"))
+
+
+def test_a_unit_without_a_command_line_gets_the_password_once() -> None:
+    with bench(None, "apc-cli", WithoutCli) as (pdu, line):
+        with pytest.raises(LoginRefused):
+            pdu.switch(3, False)
+        assert line.written.count(login.PASSWORD.encode()) == 1
+        assert line.moves == []
+
+
 @pytest.mark.parametrize(
     ("family", "left_at"), [("apc-cli", "table"), ("apc-cli", "question"), ("apc-menu", "cli")]
 )
@@ -135,6 +151,16 @@ class TableFirst(Aos3):
     TABLE: ClassVar[str] = "Device Manager"
 
 
+class DeviceManager(Aos3):
+    """What a device manager sees: a main menu of two items."""
+
+    LOGOUT: ClassVar[int] = 2
+    MENUS: ClassVar[Mapping[str, Menu]] = {
+        **Aos3.MENUS,
+        "main": ("Control Console", ("Device Manager", "Logout"), 1),
+    }
+
+
 class Locked(Aos3):
     """An account that may not switch: no menu leads to the outlets."""
 
@@ -144,13 +170,20 @@ class Locked(Aos3):
     }
 
 
-@pytest.mark.parametrize("unit", [OutletUser, TableFirst, MasterSwitchPlus])
+@pytest.mark.parametrize("unit", [OutletUser, TableFirst, DeviceManager])
 def test_other_ways_to_the_outlets_are_found(unit: type[Unit]) -> None:
     with bench(None, "apc-menu", unit) as (pdu, line):
         assert pdu.switch(3, False).attempts == 1
         assert pdu.switch(3, True).attempts == 1
         assert line.moves == [(3, False), (3, True)]
         assert line.dialogue.outlets.careless == []
+    assert place(line) == "closed"
+
+
+def test_another_main_menu_is_left_for_the_command_line() -> None:
+    with bench(Faults(left_at="outlet"), "apc-cli", DeviceManager) as (pdu, line):
+        pdu.switch(3, False)
+        assert line.moves == [(3, False)]
 
 
 def test_an_account_that_may_not_switch_is_told() -> None:

@@ -17,7 +17,7 @@ GRAMMAR = Grammar(
     # Somebody logged in without ` -c`: out of the menus, to log in again.  (Enter leaves
     # their pagers, and their questions undone.)
     menus=(
-        Wait(apc_menu.AT_MAIN_MENU, b"4"),
+        *(Wait(apc_menu.at_main_menu(number), b"%d" % number) for number in range(1, 10)),
         Wait(apc_menu.GRAMMAR.prompt, apc_menu.MAIN_MENU, enter=False),
     ),
     login=login_words(b" -c"),

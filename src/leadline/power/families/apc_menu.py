@@ -29,7 +29,12 @@ GRAMMAR = Grammar(
     login=login_words(),
     handshake=False,
 )
-AT_MAIN_MENU = re.compile(rb"[\r\n][ ]*4- Logout[ ]*[\r\n].*" + GRAMMAR.prompt.pattern, re.DOTALL)
+
+
+def at_main_menu(logout: int) -> re.Pattern[bytes]:
+    """The main menu's end, where "Logout" has that number: accounts see different items."""
+    item = rb"[\r\n][ ]*%d- Logout[ ]*[\r\n].*" % logout
+    return re.compile(item + GRAMMAR.prompt.pattern, re.DOTALL)
 
 
 def _item(label: str) -> re.Pattern[str]:

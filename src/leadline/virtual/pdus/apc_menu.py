@@ -26,13 +26,13 @@ C_OPTION = b" -c"
 # A menu: its title, its items, and which of them leads on to the outlets.
 Menu = tuple[str, tuple[str, ...], int]
 MAIN: Menu = ("Control Console", ("Device Manager", "Network", "System", "Logout"), 1)
-LOGOUT = 4
 
 
 class Aos3(Console):
     """An AP7920 with AOS 3."""
 
     VERSION: ClassVar[str] = "3.9.2"
+    LOGOUT: ClassVar[int] = 4  # of the main menu
     # Each place, and what ESC leads back through.
     PATH: ClassVar[tuple[str, ...]] = (
         "main",
@@ -130,7 +130,7 @@ class Aos3(Console):
 
     def _choose(self, number: int) -> bytes:
         place = self._place
-        if place == "main" and number == LOGOUT:
+        if place == "main" and number == self.LOGOUT:
             return self._close()
         if place in self.MENUS:
             leads_on = number == self.MENUS[place][2]
