@@ -202,6 +202,17 @@ def test_pages_of_22_at_9600_baud() -> None:
         assert line.time < SWITCH_S
 
 
+def test_many_slow_pages_are_no_hang() -> None:
+    """Each is in time; all together are not."""
+    with bench(None, "apc-menu") as (pdu, line):
+        pdu.status()
+        line.dialogue.faults = Faults(slow_s=4.0, page_lines=5)
+        start = line.time
+        with pytest.raises(RigTrouble, match=r"no (whole )?answer within|too slow"):
+            pdu.switch(3, False)
+        assert line.time - start < 100
+
+
 class Misheard(Aos3):
     """A unit that takes a choice for another one once: a digit that got lost."""
 

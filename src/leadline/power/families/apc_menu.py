@@ -18,6 +18,9 @@ from leadline.power.session import Session
 ESC = b"\x1b"  # one menu back
 MAIN_MENU = b"\x03"  # Ctrl-C
 MENUS = 4  # to the table, at most
+# For all the screens of one status, one switching, one way to the table: 3 to 4 s at 9600 baud.
+ACTION_S = 20.0
+LEAVE_S = 5.0
 
 GRAMMAR = Grammar(
     unit="an APC with AOS 2 or 3",
@@ -77,10 +80,12 @@ class ApcMenu:
         self._enter = spec.enter
         self._line = CommandLine(session, spec, GRAMMAR)
         self._into_table = ""  # what is chosen in the menu above it
+        self._end = 0.0  # of the time for what is being done
 
     def sync(self) -> None:
         """Lead the session to the table of outlets, wherever it was left."""
         self._line.sync()
+        self._within(ACTION_S)
         screen = self._press(MAIN_MENU, "going to the main menu", LOGOUT.search)
         for _ in range(MENUS):
             way = WAY.search(screen)
@@ -99,6 +104,7 @@ class ApcMenu:
     def status(self) -> dict[int, bool]:
         """Every outlet's state by its number; LineTrouble unless the whole table came."""
         step = "status"
+        self._within(ACTION_S)
         # Out and in again: a table that was late would come in place of the menu.
         self._press(ESC, step, WAY.search)
         states = parse_table(self._choose(self._into_table, step, ROW.search))
@@ -113,6 +119,7 @@ class ApcMenu:
         """Command one outlet.  Raises LineTrouble when the unit refuses or does not answer."""
         step = f"switching outlet {outlet} {'on' if on else 'off'}"
         action = ACTION[on]
+        self._within(ACTION_S)
         screen = self._choose(
             str(outlet), step, lambda now: CONTROL.search(now) or action.search(now)
         )
@@ -133,10 +140,14 @@ class ApcMenu:
 
     def leave(self) -> None:
         """Log out."""
+        self._within(LEAVE_S)
         screen = self._press(MAIN_MENU, "logging out", LOGOUT.search)
         number = LOGOUT.search(screen)
         assert number is not None, "which was waited for"
         log_out(self._session, number[1].encode() + self._enter)
+
+    def _within(self, seconds: float) -> None:
+        self._end = self._session.clock.now() + seconds
 
     def _choose(self, text: str, step: str, shows: Callable[[str], object]) -> str:
         return self._press(text.encode() + self._enter, step, shows)
@@ -146,10 +157,13 @@ class ApcMenu:
 
         Other screens are those of before; only the deadline ends the wait for ours.
         """
+        left_s = self._end - self._session.clock.now()
+        if left_s <= 0:
+            raise self._session.trouble(step, "the unit is too slow: its time is over")
         heard = self._line.command(
             step,
             keys=keys,
-            deadline_s=COMMAND_S,
+            deadline_s=min(COMMAND_S, left_s),
             is_answer=lambda heard: (
                 bool(shows(screen_of(heard)))
                 or GRAMMAR.asks_login(heard)
