@@ -208,7 +208,7 @@ def test_many_slow_pages_are_no_hang() -> None:
         pdu.status()
         line.dialogue.faults = Faults(slow_s=4.0, page_lines=5)
         start = line.time
-        with pytest.raises(RigTrouble, match=r"no (whole )?answer within|too slow"):
+        with pytest.raises(RigTrouble, match=r"port /dev/x\): [^:]+: "):
             pdu.switch(3, False)
         assert line.time - start < 100
 
