@@ -167,9 +167,11 @@ class CommandLine:
         *,
         deadline_s: float,
         is_answer: Callable[[bytes], bool] = lambda _: True,
+        keys: bytes | None = None,
     ) -> bytes:
         """Type one command; what came, up to the prompt or the question that ends it.
 
+        `keys` are sent instead, just as they are, where `text` only says what they do.
         Pagers on the way are paged and taken out.  `is_answer` refuses what is no answer
         though a prompt ends it (one left over, before a table): then we read on.  Raises
         LineTrouble at the deadline, which holds for each page, and when the device asks
@@ -179,7 +181,7 @@ class CommandLine:
         if grammar.handshake:
             self.handshake()
         heard = self._session.ask(
-            text.encode() + self._enter,
+            text.encode() + self._enter if keys is None else keys,
             lambda heard: grammar.waits(heard) and is_answer(heard),
             step=text,
             deadline_s=deadline_s,

@@ -1,6 +1,6 @@
 """What `power.pdu` asks of a family's dialogue."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Family(Protocol):
@@ -28,3 +28,11 @@ class Family(Protocol):
 
         Whether it was done is for `status` to say.
         """
+
+
+@runtime_checkable
+class Leaves(Protocol):
+    """A family whose devices keep a session that outlives the open port."""
+
+    def leave(self) -> None:
+        """Log out, from a line that is in order, within seconds.  Raises LineTrouble."""

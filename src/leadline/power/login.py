@@ -35,6 +35,7 @@ class LoginWords:
     username: re.Pattern[bytes] | None = None
     denied: re.Pattern[bytes] | None = None  # the username or password was wrong
     locked: re.Pattern[bytes] | None = None  # nobody can log in now
+    suffix: bytes = b""  # typed after every password: which interface is wanted
 
     def asks(self, heard: bytes) -> bool:
         """Whether a username or a password is asked for."""
@@ -122,7 +123,7 @@ class Login:
                 "for devices lock accounts; log in by hand to see what is wrong"
             )
         self._passwords += 1
-        return Reply(secret + self._spec.enter, secret=True)
+        return Reply(secret + self._words.suffix + self._spec.enter, secret=True)
 
     def _not_given(self, heard: bytes, give: str) -> RigTrouble:
         return self._session.trouble(

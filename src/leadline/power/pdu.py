@@ -5,6 +5,7 @@ lost line and a PDU wired otherwise than numbered are the rig's trouble, named
 with the PDU, its port and the step.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Self, TypeVar
 from leadline.errors import Misuse, RigTrouble
 from leadline.inventory.pdu import PduSpec
 from leadline.power.families import make_family
+from leadline.power.family import Leaves
 from leadline.power.port import open_port, where
 from leadline.power.session import ByteLog, LineTrouble, Session
 
@@ -77,8 +79,13 @@ class Pdu:
         self.close()
 
     def close(self) -> None:
-        """Let the port go; no outlet changes."""
-        self.session.close()
+        """Log out where the line is in order, and let the port go; no outlet changes."""
+        try:
+            if self._synced and self.session.is_open and isinstance(self._family, Leaves):
+                with contextlib.suppress(LineTrouble):  # the next to come finds its way anyhow
+                    self._family.leave()
+        finally:
+            self.session.close()
 
     def reads_back(self, *, deadline_s: float = STATUS_S) -> bool:
         """Whether this PDU can tell the state of its outlets, as far as it can be reached.
