@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
@@ -133,15 +133,37 @@ def test_a_unit_that_starts_anew_is_asked_again_at_once() -> None:
         assert line.time < 2
 
 
+def slow_then_less_slow(line: VirtualLine) -> None:
+    """The next answer comes when it is no longer waited for, those after it in 1.2 s."""
+    slow_s = [4.0]
+
+    def answers_in(_: bytes) -> None:
+        line.dialogue.faults = Faults(slow_s=slow_s.pop() if slow_s else 1.2)
+
+    line.instead = answers_in
+
+
+def test_a_late_answer_is_read_past() -> None:
+    with bench(None, "wti-rps10") as (pdu, line):
+        pdu.status()
+        line.written = b""
+        slow_then_less_slow(line)
+        assert pdu.switch(2, False).verified
+        assert commands(line) == [b"*?", b"1?", b"*?", b"10", b"*?"], "in step at once"
+
+
 def test_a_master_without_modules() -> None:
     """There is no other module to ask for: a late answer is waited for, until it has come."""
     with bench(None, "wti-rps10", outlets=1) as (pdu, line):
         pdu.status()
-        for on in (False, True, False):
-            line.dialogue.faults = Faults(slow_s=4.0, lines=1)
-            assert pdu.switch(1, on).verified
-        assert line.moves == [(1, False), (1, True), (1, False)]
-        assert line.dialogue.outlets.careless == []
+        line.written = b""
+        slow_then_less_slow(line)
+        start = line.time
+        assert pdu.switch(1, False).verified
+        assert line.moves == [(1, False)]
+        chunks = [chunk for chunk in pdu.session.log.chunks if chunk.at > start]
+        assert [sent for sent, _ in groupby(chunks, lambda chunk: chunk.sent)] == [True, False] * 5
+        assert commands(line) == [b"*?", b"0?", b"*?", b"00", b"*?"], "one after the other"
 
 
 # Answers.
