@@ -48,6 +48,7 @@ def test_only_absolute_commands_are_sent() -> None:
         b"\n\roff ",
         b"\n\roff\n\ron",
         b"\n\ronoff",
+        b"\n\roff" + PROMPT + b"relay read 1\n\ron",  # out of step
     ],
 )
 def test_what_is_no_answer_is_none(said: bytes) -> None:
