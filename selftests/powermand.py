@@ -15,32 +15,31 @@ DESCRIPTIONS = Path("/etc/powerman")
 LISTENS_S = 10.0
 
 needs_powermand = pytest.mark.skipif(
-    POWERMAND is None or not DESCRIPTIONS.is_dir(),
+    POWERMAND is None or not DESCRIPTIONS.exists(),
     reason="powermand is not installed (Debian: apt install powerman)",
 )
 
 
 class Powermand:
-    """powermand on a loopback port, with a description of its own; a context manager.
+    """powermand on a loopback port, its `nodes` the PDU's plugs in order; a context manager.
 
-    Its nodes are named by the plugs of the `device`, in their order.
+    `kind` is the PDU's in powerman's own words: the name of its description.
     """
 
     def __init__(
         self,
         port: Path,
         folder: Path,
-        *,
-        device: str = "baytech-rpc3-nc",
+        kind: str = "baytech-rpc3-nc",
         nodes: str = "outlet[1-8]",
     ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self._address = f"127.0.0.1:{probe.getsockname()[1]}"
         self._config = folder / "powerman.conf"
         self._config.write_text(
-            f'include "{DESCRIPTIONS / device}.dev"\n'
+            f'include "{DESCRIPTIONS / kind}.dev"\n'
             f'listen "{self._address}"\n'
-            f'device "pdu" "{device}" "{port}" "9600,8n1"\n'
+            f'device "pdu" "{kind}" "{port}" "9600,8n1"\n'
             f'node "{nodes}" "pdu"\n'
         )
 

@@ -273,7 +273,7 @@ def test_stonith_switches_the_virtual_unit(
 def test_powermand_switches_the_virtual_unit(
     unit: VirtualPdu, switched: list[tuple[int, bool]], tmp_path: Path
 ) -> None:
-    with Powermand(unit.link, tmp_path, device="wti-rps10", nodes="outlet[0-9]") as client:
+    with Powermand(unit.link, tmp_path, "wti-rps10", "outlet[0-9]") as client:
         assert client.shows("on") == "outlet[0-9]"
         assert "completed successfully" in client.powerman("-0", "outlet3")
         assert client.shows("off") == "outlet3"
