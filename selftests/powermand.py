@@ -21,12 +21,18 @@ needs_powermand = pytest.mark.skipif(
 
 
 class Powermand:
-    """powermand on a loopback port, its nodes `outlet[1-8]`; a context manager.
+    """powermand on a loopback port, its `nodes` the PDU's plugs in order; a context manager.
 
     `kind` is the PDU's in powerman's own words: the name of its description.
     """
 
-    def __init__(self, port: Path, folder: Path, kind: str = "baytech-rpc3-nc") -> None:
+    def __init__(
+        self,
+        port: Path,
+        folder: Path,
+        kind: str = "baytech-rpc3-nc",
+        nodes: str = "outlet[1-8]",
+    ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self._address = f"127.0.0.1:{probe.getsockname()[1]}"
         self._config = folder / "powerman.conf"
@@ -34,7 +40,7 @@ class Powermand:
             f'include "{DESCRIPTIONS / kind}.dev"\n'
             f'listen "{self._address}"\n'
             f'device "pdu" "{kind}" "{port}" "9600,8n1"\n'
-            'node "outlet[1-8]" "pdu"\n'
+            f'node "{nodes}" "pdu"\n'
         )
 
     def __enter__(self) -> Self:

@@ -21,11 +21,13 @@ ERASE = b"\x08\x7f"
 class Terminal:
     """A unit that is typed to: lines ended by Enter (CR, LF, or CR+LF as one).
 
-    `keys` act at once, without Enter, and end the line that they are part of.
+    `keys` act at once, without Enter, and end the line that they are part of.  `ready` is
+    what it says when its line's DTR was dropped and is up again.
     """
 
     echo: bool = True
     keys: bytes = b""
+    ready: bytes = b""
 
 
 @dataclass(frozen=True)

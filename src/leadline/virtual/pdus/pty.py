@@ -2,6 +2,7 @@
 
 import os
 import select
+import termios
 import threading
 import time
 import tty
@@ -13,8 +14,11 @@ from leadline.errors import RigTrouble
 from leadline.inventory.pdu import FamilyName
 from leadline.virtual.pdus import units
 from leadline.virtual.pdus.faults import Faults
-from leadline.virtual.pdus.line import Dialogue, Unit
+from leadline.virtual.pdus.line import Dialogue, Terminal, Unit
 from leadline.virtual.pdus.outlets import Outlets
+
+OSPEED = 5  # its place in what tcgetattr gives
+DTR_LOOK_S = 0.1
 
 
 class VirtualPdu:
@@ -109,6 +113,9 @@ class _Pty:
     def __init__(self, dialogue: Dialogue, link: Path) -> None:
         self._dialogue = dialogue
         self._link = link
+        framing = dialogue.unit.FRAMING
+        self._ready = framing.ready if isinstance(framing, Terminal) else b""
+        self._hung_up = False
         # The slave end stays open here: else the first client to leave would hang up the line.
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
@@ -142,8 +149,19 @@ class _Pty:
 
     def _gone_before_typing(self) -> bool:
         """Wait until something is typed; True when the adapter is unplugged instead."""
-        ready, _, _ = select.select([self._master, self._unplugged], [], [])
-        return self._unplugged in ready
+        look_s = DTR_LOOK_S if self._ready else None
+        while True:
+            ready, _, _ = select.select([self._master, self._unplugged], [], [], look_s)
+            if ready:
+                return self._unplugged in ready
+            self._look_at_dtr()
+
+    def _look_at_dtr(self) -> None:
+        """A pty has no DTR: but who drops it sets the speed to 0, which can be seen."""
+        hung_up = termios.tcgetattr(self._slave)[OSPEED] == termios.B0
+        if self._hung_up and not hung_up:
+            self._say(self._ready)
+        self._hung_up = hung_up
 
     def _gone_during(self, seconds: float) -> bool:
         ready, _, _ = select.select([self._unplugged], [], [], seconds)
