@@ -291,7 +291,7 @@ def test_a_login_that_is_refused_is_not_tried_again(specimen: Specimen, fault: s
 def test_a_password_that_is_echoed_stands_nowhere(specimen: Specimen, tmp_path: Path) -> None:
     with bench(Faults(password_echoed=True), specimen.family, specimen.unit) as (pdu, line):
         line.byte_s = 0.001
-        switched(pdu, line, False)
+        pdu.switch(outlet_of(line), False)
         assert passwords(line) >= 1
         chunks = pdu.session.log.chunks
     for sent in (True, False):
