@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.errors import RigTrouble
+from leadline.power.families import make_family
 from leadline.power.families.sentry_cdu import IS_ON, Outlet, parse_status
 from leadline.virtual.pdus.faults import Faults
 from leadline.virtual.pdus.line import Dialogue, Unit
@@ -50,13 +51,23 @@ def test_an_outlet_is_a_row_and_a_later_bank_is_on_another_page() -> None:
 def test_another_unit_on_the_line_is_told_by_its_own_names() -> None:
     """Unplugged and back, it may be another: the names of the one before are forgotten."""
     with bench(None, "sentry-cdu", SwitchedCdu) as (pdu, line):
-        pdu.status()
-        pdu.session.close()
+        family = make_family(pdu.session, pdu.spec)
+        family.sync()
+        family.status()
         line.dialogue = Dialogue(SwitchedPdu8(line.dialogue.outlets))
         line.written = b""
-        assert pdu.switch(3, False).verified
+        family.sync()
+        family.switch(3, on=False)
         assert b"off AA3\r" in line.written
         assert b"off .A3" not in line.written
+
+
+def test_a_command_that_is_refused_is_told() -> None:
+    with bench(None, "sentry-cdu", SwitchedCdu) as (pdu, line):
+        no = b"\r\n\r\n   Access not allowed\r\n\r\nSwitched CDU: "
+        line.instead = lambda data: data.strip() + no if b"off" in data else None
+        with pytest.raises(RigTrouble, match=r"still on after 3 .*refused: .*Access not allowed"):
+            pdu.switch(3, False)
 
 
 def test_a_unit_with_other_outlets_than_the_rig_file_says() -> None:
@@ -75,6 +86,7 @@ def test_the_pager_takes_its_key_without_an_enter(key: bytes) -> None:
     assert turned.startswith(key)
     assert turned.endswith(b"Switched CDU: ")
     assert (b".AC8" in turned) == (key in b"yY")
+    assert said(dialogue, b"status\r" + key).endswith(turned), "typed ahead, too"
 
 
 # Tables.
