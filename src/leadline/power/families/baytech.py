@@ -7,6 +7,9 @@ status menu must be off in the unit.
 """
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from leadline.inventory.pdu import PduSpec
 from leadline.power.command_line import CommandLine, Grammar, Wait, prompt_line
@@ -54,15 +57,24 @@ def parse_status(text: bytes) -> dict[int, bool] | None:
     return states if states and len(states) == len(rows) else None
 
 
+@dataclass(frozen=True)
+class Dialect:
+    """What a BayTech's words are, and how its status table is read (None where it is not whole)."""
+
+    grammar: Grammar
+    table: Callable[[bytes], dict[int, bool] | None]
+
+
 class BaytechRpc3:
-    """One RPC3 behind a session."""
+    """One RPC3, or a unit with another dialect of the same commands, behind a session."""
 
     reads_back = True
+    dialect: ClassVar[Dialect] = Dialect(GRAMMAR, parse_status)
 
     def __init__(self, session: Session, spec: PduSpec) -> None:
         self._session = session
         self._outlets = spec.outlets
-        self._line = CommandLine(session, spec, GRAMMAR)
+        self._line = CommandLine(session, spec, self.dialect.grammar)
 
     def sync(self) -> None:
         """Lead the session to a prompt, wherever it was left."""
@@ -74,7 +86,7 @@ class BaytechRpc3:
         heard = self._line.command(command, deadline_s=COMMAND_S)
         if REFUSED.search(heard):
             raise self._session.trouble(command, f"refused: {self._session.plain(heard)}")
-        if GRAMMAR.asks(heard):
+        if self.dialect.grammar.asks(heard):
             raise self._session.trouble(
                 command,
                 f"the unit asks {self._session.plain(heard, 40)}: turn its confirmation off",
@@ -87,7 +99,7 @@ class BaytechRpc3:
         heard = self._line.command(
             "status", deadline_s=STATUS_S, is_answer=lambda heard: not ONLY_PROMPTS.match(heard)
         )
-        states = parse_status(heard)
+        states = self.dialect.table(heard)
         if states is None:
             raise self._session.trouble(
                 "status", f"no whole table; the last was {self._session.plain(heard)}"

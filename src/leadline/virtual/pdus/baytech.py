@@ -20,14 +20,14 @@ from leadline.virtual.pdus.outlets import Outlets
 PROMPT = b"RPC3-NC>"
 BANNER = (
     b"\r\n\r\nRPC3-NC Series\r\n(C) 2002 by BayTech\r\nF4.00\r\n\r\nOption(s) Installed:\r\n"
-    b"True RMS Current\r\nInternal Temperature\r\nTrue RMS Voltage\r\n\r\n" + PROMPT
+    b"True RMS Current\r\nInternal Temperature\r\nTrue RMS Voltage\r\n\r\n"
 )
 STATUS_HEAD = (
     b"\r\n\r\n   Average Power:     338 Watts\r\nTrue RMS Voltage:   120.9 Volts\r\n"
     b"True RMS Current:     2.9 Amps\r\nMaximum Detected:     4.3 Amps\r\n"
     b" Circuit Breaker:       Good\r\n\r\nInternal Temperature:  40.0 C\r\n\r\n\r\n"
 )
-STATUS_TAIL = b'\r\nType "Help" for a list of commands\r\n\r\n' + PROMPT
+STATUS_TAIL = b'\r\nType "Help" for a list of commands\r\n\r\n'
 PAGER = b"Press <ENTER> to continue..."
 QUESTION = b"Turn Off Outlet 1 (Y/N)?"
 NAME_WIDTH = 16
@@ -46,6 +46,9 @@ class Rpc3Nc:
     }
     SPEC: ClassVar[Mapping[str, object]] = {}
     FRAMING: ClassVar[Terminal | Frames] = Terminal()
+    BANNER: ClassVar[bytes] = BANNER
+    STATUS_HEAD: ClassVar[bytes] = STATUS_HEAD
+    OUTLETS_A_LINE: ClassVar[int] = 1
 
     def __init__(self, outlets: Outlets) -> None:
         self.outlets = outlets
@@ -58,7 +61,7 @@ class Rpc3Nc:
         """As somebody left it, or fresh: then the first Enter brings the banner."""
         self._greeted = False
         self._state = left_at
-        self._rest = PROMPT  # what a pager holds back
+        self._rest = b""  # what a pager holds back
         return b"off 1" if left_at == "half-typed" else b""
 
     def answer(self, line: bytes) -> Iterator[Piece]:
@@ -70,7 +73,7 @@ class Rpc3Nc:
         if not self._greeted:
             self._greeted = True
             if not text:
-                yield 0.0, BANNER + PROMPT
+                yield 0.0, self.BANNER + self._prompt() + self._prompt()
                 return
         yield 0.0, b"\r\n"
         yield from self._obey(text)
@@ -80,7 +83,7 @@ class Rpc3Nc:
             yield 0.0, b"\r\n" + QUESTION
             return
         confirmed = self._state != "pager" and line.strip().upper() in {"Y", "YES"}
-        rest, self._rest = self._rest, PROMPT
+        rest, self._rest = self._rest or self._prompt(), b""
         self._state = "prompt"
         self._greeted = True
         if confirmed:
@@ -91,7 +94,7 @@ class Rpc3Nc:
     def _obey(self, line: str) -> Iterator[Piece]:
         command = re.match(r"(on|off|reboot) +(\d+)", line)
         if not line.strip():
-            yield 0.0, PROMPT
+            yield 0.0, self._prompt()
         elif line.strip() == "status":
             yield 0.0, self._page(self._status())
         elif line.strip() == "exit":
@@ -107,17 +110,22 @@ class Rpc3Nc:
             else:
                 for outlet in chosen:
                     self.outlets.switch(outlet, on=command[1] == "on")
-            yield 0.0, PROMPT
+            yield 0.0, self._prompt()
         else:
-            yield 0.0, b"Input error\r\n\r\n" + PROMPT
+            yield 0.0, b"Input error\r\n\r\n" + self._prompt()
+
+    def _prompt(self) -> bytes:
+        return PROMPT
 
     def _status(self) -> bytes:
-        rows = bytearray()
+        cells = []
         for outlet, on in self.outlets.shown.items():
             name = self.outlets.name(outlet, f"Outlet {outlet:2d}")[: NAME_WIDTH - 1]
             state = "On" if on else "Off"
-            rows += f"{outlet:2d})...{name:<{NAME_WIDTH}}: {state:<13}\r\n".encode("latin-1")
-        return STATUS_HEAD + bytes(rows) + STATUS_TAIL
+            cells.append(f"{outlet:2d})...{name:<{NAME_WIDTH}}: {state:<13}")
+        n = self.OUTLETS_A_LINE
+        rows = "".join("".join(cells[at : at + n]) + "\r\n" for at in range(0, len(cells), n))
+        return self.STATUS_HEAD + rows.encode("latin-1") + STATUS_TAIL + self._prompt()
 
     def _page(self, text: bytes) -> bytes:
         lines = text.splitlines(keepends=True)
@@ -181,7 +189,7 @@ class Rpc3NcWithLogin(Rpc3Nc):
             return b"\r\nInvalid password." + self.LEFT_AT["username"]
         self._state = "prompt"
         self._greeted = True
-        return BANNER
+        return self.BANNER + self._prompt()
 
 
 UNITS: tuple[type[Unit], ...] = (Rpc3Nc, Rpc3NcWithLogin)

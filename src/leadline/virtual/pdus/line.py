@@ -50,10 +50,13 @@ class Unit(Protocol):
 
     LEFT_AT: ClassVar[Mapping[str, bytes]]
     SPEC: ClassVar[Mapping[str, object]]
-    FRAMING: ClassVar[Terminal | Frames]
     outlets: Outlets
 
     def __init__(self, outlets: Outlets) -> None: ...
+
+    @property
+    def FRAMING(self) -> Terminal | Frames:
+        """How it hears where it is now: a pager may take keys that a prompt does not."""
 
     @property
     def hides(self) -> bool:
@@ -108,7 +111,8 @@ class Dialogue:
                 yield from self._misbehave(frame)
             return
         for byte in data:
-            yield from self._key(bytes([byte]), framing)
+            if isinstance(terminal := self.unit.FRAMING, Terminal):
+                yield from self._key(bytes([byte]), terminal)
 
     def _key(self, char: bytes, terminal: Terminal) -> Iterator[Piece]:
         newline_of_pair = char == b"\n" and self._after_cr
