@@ -11,27 +11,36 @@ from typing import Self
 import pytest
 
 POWERMAND = shutil.which("powermand", path="/usr/sbin:/usr/bin:/sbin:/bin")
-DESCRIPTION = Path("/etc/powerman/baytech-rpc3-nc.dev")
+DESCRIPTIONS = Path("/etc/powerman")
 LISTENS_S = 10.0
 
 needs_powermand = pytest.mark.skipif(
-    POWERMAND is None or not DESCRIPTION.exists(),
+    POWERMAND is None or not DESCRIPTIONS.exists(),
     reason="powermand is not installed (Debian: apt install powerman)",
 )
 
 
 class Powermand:
-    """powermand on a loopback port, its nodes `outlet[1-8]`; a context manager."""
+    """powermand on a loopback port, its `nodes` the PDU's plugs in order; a context manager.
 
-    def __init__(self, port: Path, folder: Path) -> None:
+    `kind` is the PDU's in powerman's own words: the name of its description.
+    """
+
+    def __init__(
+        self,
+        port: Path,
+        folder: Path,
+        kind: str = "baytech-rpc3-nc",
+        nodes: str = "outlet[1-8]",
+    ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self._address = f"127.0.0.1:{probe.getsockname()[1]}"
         self._config = folder / "powerman.conf"
         self._config.write_text(
-            f'include "{DESCRIPTION}"\n'
+            f'include "{DESCRIPTIONS / kind}.dev"\n'
             f'listen "{self._address}"\n'
-            f'device "pdu" "baytech-rpc3-nc" "{port}" "9600,8n1"\n'
-            'node "outlet[1-8]" "pdu"\n'
+            f'device "pdu" "{kind}" "{port}" "9600,8n1"\n'
+            f'node "{nodes}" "pdu"\n'
         )
 
     def __enter__(self) -> Self:
