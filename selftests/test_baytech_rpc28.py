@@ -1,6 +1,7 @@
 """What is an RPC-28's alone: the Enter before each command, the prompts, two outlets a line."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,11 @@ from leadline.errors import RigTrouble
 from leadline.power.families.baytech_rpc28 import BaytechRpc28, parse_status
 from leadline.virtual.pdus.baytech_rpc28 import Rpc22, Rpc28
 from leadline.virtual.pdus.faults import Faults
-from leadline.virtual.pdus.line import Dialogue
+from leadline.virtual.pdus.line import Dialogue, Unit
 from leadline.virtual.pdus.outlets import Outlets
+from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.pdu_line import bench
+from selftests.powermand import Powermand, needs_powermand
 from selftests.recorded_dialogues import exchanges, needs_transcripts
 
 OUTLETS = 20
@@ -57,6 +60,37 @@ def test_a_unit_with_other_outlets_than_the_rig_file_says() -> None:
         del line.dialogue.outlets.shown[12]
         with pytest.raises(RigTrouble, match=r"lists outlets 1, .* 11; the rig file says 1 to 12"):
             pdu.status(deadline_s=2)
+
+
+# A foreign client: powermand, with its own descriptions of these units.
+
+
+@needs_powermand
+@pytest.mark.parametrize(
+    ("kind", "unit", "last"), [("baytech-rpc28-nc", Rpc28, 20), ("baytech-rpc22", Rpc22, 12)]
+)
+def test_powermand_drives_the_virtual_unit(
+    kind: str, unit: type[Unit], last: int, tmp_path: Path
+) -> None:
+    moves: list[tuple[int, bool]] = []
+    nodes = f"outlet[1-{last}]"
+    with (
+        VirtualPdu(
+            last,
+            lambda outlet, on: moves.append((outlet, on)),
+            tmp_path / "pdu",
+            family="baytech-rpc28",
+            unit=unit,
+        ) as pdu,
+        Powermand(tmp_path / "pdu", tmp_path, kind, nodes) as client,
+    ):
+        assert client.shows("on") == nodes
+        client.powerman("-0", f"outlet{last}")
+        assert client.shows("off") == f"outlet{last}"
+        client.powerman("-1", f"outlet{last}")
+        assert client.shows("on") == nodes
+        pdu.settle(5)
+    assert moves == [(last, False), (last, True)]
 
 
 # Tables.
