@@ -39,7 +39,7 @@ class Outlets:
         """Switch one of them, as far as its faults let it."""
         faults = self.faults
         outlet = faults.rewired.get(outlet, outlet)
-        if outlet in faults.stuck:
+        if outlet in faults.stuck or outlet not in self.contacts:  # wired to nothing here
             return
         if outlet not in faults.blind:
             self.shown[outlet] = on
