@@ -258,6 +258,22 @@ def test_an_answer_that_was_late_is_not_taken_for_the_next() -> None:
         assert line.written.count(b"\x08" * 32) == 2, "the line was found anew"
 
 
+def test_a_late_state_is_not_taken_for_one_that_got_lost() -> None:
+    with bench(None, "described", TwinSupply) as (pdu, line):
+        pdu.status()
+        answers = iter([b""])  # the first question gets lost, and then it is the unit's turn
+        line.instead = lambda data: next(answers, None) if data.startswith(b"OP1?") else None
+        line.coming.append((line.time, b"0\r\n"))
+        assert pdu.status() == {1: True, 2: True}
+
+
+def test_a_slow_device_is_in_step_after_one_sync() -> None:
+    """Two questions are out when the first answer comes: both are waited for."""
+    with bench(Faults(slow_s=0.7, lines=3), "described", TwinSupply) as (pdu, line):
+        assert pdu.status() == {1: True, 2: True}
+        assert line.written.count(b"\x08" * 32) == 1
+
+
 def test_a_board_that_echoes_its_commands_is_obeyed_all_the_same() -> None:
     with bench(None, "described", SummedFrames) as (pdu, line):
         line.dialogue.faults = Faults(noise=4)

@@ -131,7 +131,7 @@ def test_what_an_lcus_says(heard: bytes, states: dict[int, bool] | None) -> None
         ("0801020801", {1: False, 2: True}),
         ("0801000801", {1: False, 2: False}),
         ("0801040801", None),
-        ("0801080102", None),
+        ("0801010102", None),
         ("08010208", None),
         ("080102080101", None),
     ],

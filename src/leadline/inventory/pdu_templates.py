@@ -69,7 +69,7 @@ def command_bytes(template: str, encoding: Encoding, number: int) -> bytes:
 
 def line_pattern(template: str, encoding: Encoding, words: Sequence[str]) -> re.Pattern[str]:
     """What matches the whole of such a `line`; its groups are `outlet` and `state`."""
-    states = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+    states = "|".join(map(re.escape, words))
     digits = r"[0-9A-F]{2}" if encoding == "hex" else _digits(template)
     pattern = ""
     for part in re.split(r"(\{[^{}]*\}|\*)", " ".join(template.split())):

@@ -7,7 +7,7 @@ from leadline.power.command_line import SYNC_QUIETS_S, SYNC_S
 from leadline.power.session import Session
 
 ANSWER_S = 2.0
-# The boards want 50 to 100 ms between commands; whatever comes in that time is out of turn.
+# The boards want 50 to 100 ms between commands.
 SETTLE_S = 0.1
 
 
@@ -88,14 +88,9 @@ class FrameLine:
         return states
 
     def command(self, frame: bytes, step: str) -> None:
-        """Send a frame that is not answered; LineTrouble when something is said all the same.
-
-        A board that is asked nothing may say what it likes: it may acknowledge, or echo.
-        """
+        """Send a frame; what is said to it (some boards echo it) is read, and proves nothing."""
         self._session.send(frame, step)
-        heard = self._session.drain(step, quiet_s=SETTLE_S)
-        if heard and self._queries:
-            raise self._session.trouble(step, f"said out of turn: {self._session.plain(heard)}")
+        self._session.drain(step, quiet_s=SETTLE_S)
 
     def _answers(self, query: Query, heard: bytes, count: int) -> bool:
         """Whether it is so many answers, which are alike: nothing was switched in between."""

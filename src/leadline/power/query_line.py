@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from leadline.inventory.pdu import PduSpec
 from leadline.inventory.pdu_templates import lines
-from leadline.power.command_line import ERASE, HANDSHAKE_S, SYNC_QUIETS_S, SYNC_S
+from leadline.power.command_line import ERASE, HANDSHAKE_S
 from leadline.power.session import Session
 
 
@@ -25,26 +25,15 @@ class QueryLine:
         self._is_state = is_state
 
     def sync(self) -> None:
-        """Get the line into step.  Raises LineTrouble unless as many answers come as were asked."""
+        """End what somebody left half typed, and see that the device answers.
+
+        Raises LineTrouble where it does not.
+        """
         step = "finding the line"
         self._session.drain(step)
-        self._session.send(ERASE + self._enter, step)  # what somebody typed and never sent
+        self._session.send(ERASE + self._enter, step)
         self._session.drain(step)
-        if self._identify is None:
-            return
-        heard = b""
-        for asked, quiet_s in enumerate(SYNC_QUIETS_S, 1):
-            self._session.send(self._identify.encode() + self._enter, step)
-            heard += self._session.drain(step, quiet_s=quiet_s, deadline_s=SYNC_S)
-            said = self._said(heard, self._identify)
-            if len(said) == asked and not any(map(self._is_state, said)):
-                return
-        what = f"no one answer, but {self._session.plain(heard)}" if heard else "no answer"
-        raise self._session.trouble(
-            step,
-            f"{what} to {self._identify}; is it the device that the rig file describes, powered, "
-            "at this baud rate and end of line?",
-        )
+        self._handshake()
 
     def command(
         self,
