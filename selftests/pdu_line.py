@@ -9,8 +9,9 @@ from leadline.errors import RigTrouble
 from leadline.inventory.pdu import FamilyName, PduSpec
 from leadline.power.pdu import Pdu
 from leadline.power.port import where
-from leadline.power.session import TICK_S, Session
+from leadline.power.session import TICK_S, ControlLine, Session
 from leadline.virtual.pdus import login, units
+from leadline.virtual.pdus.control_line import Relays
 from leadline.virtual.pdus.faults import Faults
 from leadline.virtual.pdus.line import Dialogue, Unit
 from leadline.virtual.pdus.outlets import Outlets
@@ -80,6 +81,11 @@ class VirtualLine:
             self.interrupt_at = b""
             raise KeyboardInterrupt
         return len(data)
+
+    def set_line(self, line: ControlLine, *, asserted: bool) -> None:
+        self._check()
+        if isinstance(self.dialogue.unit, Relays) and not self.dialogue.faults.silent:
+            self.dialogue.unit.signal(line, asserted=asserted)
 
     def close(self) -> None:
         self.coming.clear()

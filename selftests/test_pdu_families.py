@@ -338,7 +338,7 @@ fault_sets = st.builds(
 
 
 @each_unit
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_no_sequence_of_faults_gives_a_false_on_or_off(
     specimen: Specimen, data: st.DataObject

@@ -63,6 +63,7 @@ KINDS: dict[str, Kind] = {
     "quarch": Kind(baud=19200, end_of_line="crlf", outlets=1, login=False),
     "scpi": Kind(end_of_line="lf", outlets=2, login=False),
     "control-line": Kind(outlets=1, most=2, login=False),
+    "described": Kind(login=False),
 }
 """Of the families that are not like the rest; sources in docs/explanation/serial-power.md."""
 
@@ -98,7 +99,7 @@ class PduSpec(Entry):
         description="a list: a program and its arguments that print the password",
     )
     dialogue: DialogueSpec | None = Field(
-        default=None, description="a mapping with on, off and perhaps status"
+        default=None, description="a mapping with on, off and perhaps more"
     )
 
     @model_validator(mode="before")
@@ -125,6 +126,8 @@ class PduSpec(Entry):
                 f"family {self.family} with{'' if self.dialogue else 'out'} a dialogue",
                 "a dialogue with family described, and with no other",
             )
+        if self.dialogue is not None:
+            self.dialogue.check_outlets(self.outlets)
         sources = [self.password_env, self.password_file, self.password_command]
         named = sum(source is not None for source in sources)
         if named > 1:

@@ -168,22 +168,24 @@ class CommandLine:
         deadline_s: float,
         is_answer: Callable[[bytes], bool] = lambda _: True,
         keys: bytes | None = None,
+        step: str = "",
     ) -> bytes:
         """Type one command; what came, up to the prompt or the question that ends it.
 
         `keys` are sent instead, just as they are, where `text` only says what they do.
-        Pagers on the way are paged and taken out.  `is_answer` refuses what is no answer
-        though a prompt ends it (one left over, before a table): then we read on.  Raises
-        LineTrouble at the deadline, which holds for each page, and when the device asks
-        for a login instead.
+        `step` is what errors call it, if not by the text.  Pagers on the way are paged and
+        taken out.  `is_answer` refuses what is no answer though a prompt ends it (one left
+        over, before a table): then we read on.  Raises LineTrouble at the deadline, which
+        holds for each page, and when the device asks for a login instead.
         """
         grammar = self._grammar
+        step = step or text
         if grammar.handshake:
             self.handshake()
         heard = self._session.ask(
             text.encode() + self._enter if keys is None else keys,
             lambda heard: grammar.waits(heard) and is_answer(heard),
-            step=text,
+            step=step,
             deadline_s=deadline_s,
         )
         for _ in range(PAGES):
@@ -191,12 +193,12 @@ class CommandLine:
             if pager is None:
                 break
             page = self._session.ask(
-                self._typed(pager), grammar.waits, step=f"{text}: next page", deadline_s=deadline_s
+                self._typed(pager), grammar.waits, step=f"{step}: next page", deadline_s=deadline_s
             )
             heard = pager.at.sub(b"", heard) + b"\n" + page
         if grammar.asks_login(heard):
             raise self._session.trouble(
-                text, f"the session has ended: {self._session.plain(heard, 40)}"
+                step, f"the session has ended: {self._session.plain(heard, 40)}"
             )
         return heard
 

@@ -15,13 +15,14 @@ import re
 import socket
 import stat
 import tempfile
+import termios
 from pathlib import Path
 
 import serial
 
 from leadline.errors import Misuse, RigTrouble
 from leadline.inventory.pdu import PduSpec
-from leadline.power.session import PORT_LOST, TICK_S, Port
+from leadline.power.session import PORT_LOST, TICK_S, ControlLine, Port
 
 LOCK_DIRECTORY = Path("/run/lock/leadline")
 WRITE_TIMEOUT_S = 5.0
@@ -45,6 +46,9 @@ class LockedPort:
 
     def write(self, data: bytes, /) -> int | None:
         return self._port.write(data)
+
+    def set_line(self, line: ControlLine, *, asserted: bool) -> None:
+        setattr(self._port, line, asserted)
 
     def close(self) -> None:
         try:
@@ -78,15 +82,25 @@ def where(spec: PduSpec) -> str:
 
 
 def _open(spec: PduSpec, device: Path | None) -> Port:
+    if spec.family == "control-line" and spec.port.startswith("socket:"):
+        raise Misuse(
+            f"{where(spec)}: open: a bare socket carries no DTR or RTS; name a device here, or "
+            "the terminal server's rfc2217:// port"
+        )
     try:
         port = serial.serial_for_url(
             spec.port,
+            do_not_open=True,
             baudrate=spec.baud,
             timeout=TICK_S,
             # rfc2217:// refuses a write timeout, and only a device can be opened exclusively.
             write_timeout=WRITE_TIMEOUT_S if device else None,
             exclusive=True if device else None,
         )
+        if spec.family == "control-line":
+            # Else pyserial asserts both, and the relay on them switches.
+            port.dtr = port.rts = False
+        port.open()
     except PORT_LOST as error:
         raise RigTrouble(f"{where(spec)}: open: {_reason(error, device)}") from error
     except ValueError as error:
@@ -97,7 +111,16 @@ def _open(spec: PduSpec, device: Path | None) -> Port:
         except OSError as error:
             port.close()
             raise RigTrouble(f"{where(spec)}: open: {_in_use(device)}") from error
+        if spec.family == "control-line":
+            _keep_lines_when_closed(port.fileno())
     return port
+
+
+def _keep_lines_when_closed(descriptor: int) -> None:
+    """Have the kernel leave DTR and RTS as they are when the port is closed (`stty -hupcl`)."""
+    attributes = termios.tcgetattr(descriptor)
+    attributes[2] &= ~termios.HUPCL
+    termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
 
 
 def _reason(error: BaseException, device: Path | None) -> str:

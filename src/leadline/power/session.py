@@ -8,12 +8,13 @@ and `reopen` waits for it to come back under its name.
 """
 
 import contextlib
+import errno
 import termios
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from leadline.errors import RigTrouble
 from leadline.power.masking import Mask
@@ -62,6 +63,16 @@ class Port(Protocol):
     def write(self, data: bytes, /) -> int | None: ...
 
     def close(self) -> None: ...
+
+
+ControlLine = Literal["dtr", "rts"]
+
+
+@runtime_checkable
+class ControlPort(Protocol):
+    """A port that has control lines."""
+
+    def set_line(self, line: ControlLine, *, asserted: bool) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -170,6 +181,25 @@ class Session:
                 self._mask.hide(data.strip(b"\r\n"))
         self._log_held()
         self.log.add(Chunk(self.clock.now(), sent=True, data=self._mask.whole(data)))
+
+    def set_line(self, line: ControlLine, step: str, *, asserted: bool) -> None:
+        """Assert or drop a control line.  Raises LineTrouble where the port has none, or is gone.
+
+        That it was set says nothing of what hangs on it; the log has it as `<dtr asserted>`.
+        """
+        port = self._opened(step)
+        try:
+            if not isinstance(port, ControlPort):
+                raise self.trouble(step, "this port has no control lines")
+            port.set_line(line, asserted=asserted)
+        except PORT_LOST as error:
+            if getattr(error, "errno", None) in (errno.ENOTTY, errno.EINVAL):
+                raise self.trouble(
+                    step, f"this port has no {line.upper()} line (a pseudo-terminal has none)"
+                ) from error
+            raise self._lost(step, error) from error
+        said = f"<{line} {'asserted' if asserted else 'dropped'}>"
+        self.log.add(Chunk(self.clock.now(), sent=True, data=said.encode()))
 
     def read(self, step: str) -> bytes:
         """What has come, waiting for up to a tick; b"" when nothing did."""
