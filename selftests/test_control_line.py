@@ -60,6 +60,9 @@ def terminal_server() -> Iterator[tuple[str, serial.Serial]]:
 def pty() -> Iterator[str]:
     master, slave = os.openpty()
     tty.setraw(slave)
+    attributes = termios.tcgetattr(slave)
+    attributes[2] |= termios.HUPCL  # as ports have it, and this one has not
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
     yield os.ttyname(slave)
     os.close(master)
     os.close(slave)
