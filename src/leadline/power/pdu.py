@@ -47,8 +47,7 @@ class Switched:
 def open_pdu(spec: PduSpec, *, log: ByteLog | None = None) -> "Pdu":
     """Open and lock the PDU's port.  A context manager; nothing is said to it yet.
 
-    Raises RigTrouble at once, with the remedy, when the port cannot be had, and Misuse
-    for a family that this version does not have.
+    Raises RigTrouble at once, with the remedy, when the port cannot be had.
     """
     session = Session(lambda: open_port(spec), where(spec), log=log)
     pdu = Pdu(spec, session)

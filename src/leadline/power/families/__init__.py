@@ -1,13 +1,10 @@
 """The families by the names that rig files use; one module each, loaded when it is needed."""
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import cast
 
-from leadline.errors import Misuse
 from leadline.inventory.pdu import FamilyName, PduSpec
 from leadline.power.family import Family
-from leadline.power.port import where
 from leadline.power.session import Session
 
 FAMILIES: dict[FamilyName, str] = {
@@ -31,18 +28,7 @@ FAMILIES: dict[FamilyName, str] = {
 }
 
 
-def is_built(family: FamilyName) -> bool:
-    """Whether this version of Leadline has the family's module."""
-    return find_spec(FAMILIES[family].partition(":")[0]) is not None
-
-
 def make_family(session: Session, spec: PduSpec) -> Family:
-    """The dialogue of the PDU at the other end of a session.
-
-    Raises Misuse for a family whose module this version does not have.
-    """
+    """The dialogue of the PDU at the other end of a session."""
     module, _, name = FAMILIES[spec.family].partition(":")
-    if not is_built(spec.family):
-        built = ", ".join(family for family in FAMILIES if is_built(family))
-        raise Misuse(f"{where(spec)}: family {spec.family} is not built in yet; there are: {built}")
     return cast(Family, getattr(import_module(module), name)(session, spec))
