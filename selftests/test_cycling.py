@@ -1,6 +1,6 @@
 """A visit's power cycle: which outlets, whose leave, which neighbours; and what is kept of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 
 from leadline import cycling
 from leadline.cycling import cycle
-from leadline.drive.bind import Drive
+from leadline.drive.bind import Drive, Seen
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Host
 from leadline.inventory.rig import DriveSpec
@@ -63,6 +63,9 @@ class Cycled:
         self.asked |= wanted
         return drive(spec.slot)
 
+    def eyes(self, host: Host, drive: Drive, disks: Sequence[Seen], *_: object) -> Eyes:
+        return Eyes(self.stage.world, drive.spec.slot)
+
     def switched(self, outlet: int, on: bool) -> None:
         """What the kernel says of it."""
         if not on:
@@ -75,7 +78,7 @@ def cycled(bench: Bench, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Cycle
     stage.pdu.close()
     stage.world.switched = made.switched
     bench.drive = drive("a")
-    monkeypatch.setattr(power, "Sight", lambda _, drive, disks: Eyes(stage.world, drive.spec.slot))
+    monkeypatch.setattr(power, "Sight", made.eyes)
     monkeypatch.setattr(power, "scan", lambda host: ())
     monkeypatch.setattr(cycling, "admit", bench.admit)
     for name in ("admit_host", "bind"):

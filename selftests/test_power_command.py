@@ -15,7 +15,9 @@ import pytest
 from leadline.cli import main
 from leadline.commands import power_dark as command
 from leadline.commands.power_said import of_switched, sentences
+from leadline.drive import smart
 from leadline.drive.bind import Drive, Seen
+from leadline.drive.smart import SmartSnapshot
 from leadline.errors import RigTrouble
 from leadline.host import journal, lease
 from leadline.host.connection import Host, open_host
@@ -75,7 +77,7 @@ class Rig:
         self.did.append(f"admitted the host of {len(drives)}")
         return Permit("the host", self.did)
 
-    def eyes(self, host: Host, drive: Drive, disks: Sequence[Seen]) -> Eyes:
+    def eyes(self, host: Host, drive: Drive, disks: Sequence[Seen], *_: object) -> Eyes:
         slot = drive.spec.slot
         made = Eyes(self.stage.world, slot)
         if slot in self.after:
@@ -99,6 +101,7 @@ def rig(stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     monkeypatch.setattr(command, "bind", lambda _, spec: drive(spec.slot))
     monkeypatch.setattr(command, "admit", made.admit)
     monkeypatch.setattr(command, "admit_host", made.admit_host)
+    monkeypatch.setattr(smart, "snapshot", lambda *_: SmartSnapshot())
     for module in (cycle, command):
         monkeypatch.setattr(module, "scan", lambda host: ())
         monkeypatch.setattr(module, "Sight", made.eyes)
