@@ -137,7 +137,6 @@ def test_a_link_is_up_before_the_kernel_has_the_drive(stage: Stage) -> None:
     eyes.link_up = 60.0
     phases = stage.cycle(eyes=eyes)
     assert phases.link_up_s == pytest.approx(60.0 - phases.on_s)
-    assert phases.arrival.ready_s == phases.ready_s
 
 
 @pytest.mark.parametrize("reads", [True, False])
@@ -149,9 +148,11 @@ def test_a_drive_that_never_came_ready_took_forever(stage: Stage, reads: bool) -
         stage.world.dead_after.add("a")
     with pytest.raises(NotReady) as caught:
         stage.cycle(eyes=eyes)
-    arrival = caught.value.arrival
-    assert arrival.ready_s == math.inf
-    assert (arrival.identify_s < 1, arrival.back_s < 1) == (reads, reads)
+    phases = caught.value.phases
+    assert phases
+    assert phases.ready_s == math.inf
+    assert (phases.identify_s < math.inf, phases.back_s < math.inf) == (reads, reads)
+    assert phases.off_s >= OFF_S
 
 
 def test_whoever_comes_to_look_is_shown_the_slot(stage: Stage) -> None:

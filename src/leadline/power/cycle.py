@@ -63,11 +63,15 @@ class Arrival:
 
 
 class NotReady(DriveFault):
-    """A drive with power did not come ready in the time that the rig file gives it."""
+    """A drive with power did not come ready in the time that the rig file gives it.
+
+    `phases` are those of its whole cycle, where there was one.
+    """
 
     def __init__(self, message: str, arrival: Arrival) -> None:
         super().__init__(message)
         self.arrival = arrival
+        self.phases: Phases | None = None
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,6 @@ class Phases:
     back_s: float
     identify_s: float
     ready_s: float
-
-    @property
-    def arrival(self) -> Arrival:
-        """The part of it that is the drive's."""
-        return Arrival(self.link_up_s, self.back_s, self.identify_s, self.ready_s)
 
 
 @dataclass(frozen=True)
@@ -281,17 +280,24 @@ def carry_out(
     switched = switch_all(supplies, on=True)
     on_at = time.monotonic()
     subject.come_back()
-    arrival, identity = await_ready(eyes, on_at, on_from)
-    phases = Phases(
-        announce_s=dark.announce_s,
-        command_s=dark.command_s,
-        readback_s=dark.readback_s,
-        gone_s=dark.gone_s,
-        off_s=on_from - dark.off_at,
-        on_s=on_at - on_from,
-        **asdict(arrival),
-    )
-    return phases, identity, dark.verified and all(one.verified for one in switched)
+
+    def phases(arrival: Arrival) -> Phases:
+        return Phases(
+            announce_s=dark.announce_s,
+            command_s=dark.command_s,
+            readback_s=dark.readback_s,
+            gone_s=dark.gone_s,
+            off_s=on_from - dark.off_at,
+            on_s=on_at - on_from,
+            **asdict(arrival),
+        )
+
+    try:
+        arrival, identity = await_ready(eyes, on_at, on_from)
+    except NotReady as late:
+        late.phases = phases(late.arrival)
+        raise
+    return phases(arrival), identity, dark.verified and all(one.verified for one in switched)
 
 
 def await_ready(eyes: Eyes, on_at: float, on_from: float | None = None) -> tuple[Arrival, Identity]:
