@@ -52,6 +52,7 @@ class Cycled:
     link: bool | None = None
     read_fails: bool = False
     says: str = "ata1.00: disable device"
+    after: dict[str, Any] = field(default_factory=dict)  # what is changed of the drive
 
     @contextmanager
     def visit(self, *outlets: str) -> Iterator[OpenVisit]:
@@ -74,7 +75,7 @@ class Cycled:
 
     def eyes(self, host: Host, drive: Drive, disks: Sequence[Seen], *_: object) -> Eyes:
         made = Eyes(self.stage.world, drive.spec.slot)
-        made.drive = drive
+        made.drive, made.after = drive, self.after
         made.rotates, made.link, made.read_fails = self.rotates, self.link, self.read_fails
         return made
 
@@ -136,10 +137,11 @@ PHASES = (
 
 
 @pytest.mark.parametrize("abrupt", [False, True], ids=["graceful", "abrupt"])
+@pytest.mark.parametrize("rotates", [False, True], ids=["ssd", "disk"])
 def test_a_cycle_is_on_record_with_every_phase_and_what_it_cost(
-    cycled: Cycled, bench: Bench, abrupt: bool
+    cycled: Cycled, bench: Bench, abrupt: bool, rotates: bool
 ) -> None:
-    cycled.rotates = True
+    cycled.rotates = rotates
     bench.crc_errors = 4
     with cycled.visit(OF_A) as visit:
         done = cycle(visit, abrupt=abrupt)
@@ -147,7 +149,7 @@ def test_a_cycle_is_on_record_with_every_phase_and_what_it_cost(
     assert {name: row[name] for name in PHASES} == asdict(done.phases)
     assert (row["cell"], row["serial"], row["outlets"]) == ("bench-a-MODEL-1.0", "SERIAL-a", "a")
     assert (row["feeds"], row["abrupt"], row["outcome"]) == ("drive", int(abrupt), "pass")
-    assert (row["power_cycles"], row["emergency_unloads"]) == (1, int(abrupt))
+    assert (row["power_cycles"], row["emergency_unloads"]) == (1, int(abrupt and rotates))
     assert 0 <= time.time() - row["began"] < 600
     details = json.loads(row["details"], parse_constant=pytest.fail)
     for when in ("before", "after"):
@@ -195,6 +197,16 @@ def test_a_budget_that_is_spent_cuts_nothing_and_leaves_no_record(
             cycle(visit)
     assert cycled.stage.world.did == []
     assert kept(bench.folder, "power_cycles") == []
+
+
+def test_a_drive_that_comes_back_with_a_smaller_queue_fails_it(
+    cycled: Cycled, bench: Bench
+) -> None:
+    cycled.after = {"queue_depth": 1}
+    with cycled.visit(OF_A) as visit, pytest.raises(DriveFault, match="queue depth of 1"):
+        cycle(visit)
+    (row,) = kept(bench.folder, "power_cycles")
+    assert row["outcome"] == "fail"
 
 
 def test_an_error_that_the_drive_counted_meanwhile_fails_it(

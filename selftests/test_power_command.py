@@ -27,6 +27,7 @@ from leadline.power import cycle
 from leadline.power.outlets import ENTRY
 from leadline.power.pdu import Switched
 from leadline.virtual.pdus.pty import VirtualPdu
+from leadline.power.wear import Wear, wear_of
 from selftests.outlet_rig import (
     OF_A,
     OF_B,
@@ -378,7 +379,9 @@ def test_an_unchecked_cycle_is_off_for_as_long_as_the_slowest_drive_needs(
     assert absent.stage.world.did == []
     sleeps: list[float] = []
     monkeypatch.setattr(command, "time", SimpleNamespace(sleep=sleeps.append))
+    assert wear_of(drive("a").spec) == Wear(0, 0)
     code, out, _ = absent.run("both", "cycle", "--yes", outlets=[OF_BOTH])
+    assert [wear_of(drive(slot).spec) for slot in "ab"] == [Wear(1, 1)] * 2, "they may be disks"
     assert (code, sleeps) == (0, [0.2])
     assert out == "outlet both (2 of PDU p): cycled and on, by readback; no drive was checked\n"
     assert absent.stage.world.did == ["outlet 2 off", "outlet 2 on"]

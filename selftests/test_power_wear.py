@@ -108,6 +108,18 @@ def test_a_cut_that_cannot_be_counted_is_refused_before_anything_is_done(state: 
         wear_of(spec())
 
 
+def test_a_place_to_count_in_is_made_before_anything_is_done() -> None:
+    Toll([Cut(spec(), False)], "r").afford()
+    assert path_of(spec()).read_bytes() == b""
+
+
+def test_a_full_disk_is_no_count() -> None:
+    path_of(spec()).parent.mkdir(parents=True)
+    path_of(spec()).symlink_to("/dev/full")
+    with pytest.raises(RigTrouble, match="No space left on device"):
+        cut(spec())
+
+
 @pytest.mark.parametrize("abrupt", [False, True])
 @pytest.mark.parametrize("rotates", [False, True])
 def test_a_cycle_is_counted_once_and_as_what_it_was(
