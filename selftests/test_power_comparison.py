@@ -118,7 +118,13 @@ def test_what_is_not_told_any_more_is_not_taken_for_equal(after: Drive, what: st
 # What it counted.
 
 BEFORE = SmartSnapshot(
-    crc_errors=1, reallocated=2, pending=0, uncorrectable=0, power_cycles=5, unsafe_shutdowns=3
+    crc_errors=1,
+    reallocated=2,
+    pending=0,
+    uncorrectable=0,
+    power_cycles=5,
+    unsafe_shutdowns=3,
+    phy_events=(("port 0 phy 1 invalid_dword_count", 0),),
 )
 
 
@@ -132,15 +138,16 @@ BEFORE = SmartSnapshot(
         ({"crc_errors": 2, "pending": 8}, DriveFault, DriveFault),
         ({"power_cycles": 6, "unsafe_shutdowns": 4, "start_stops": 9}, None, None),
         ({"crc_errors": 0, "pending": None}, None, None),
+        ({"phy_events": (("port 0 phy 1 invalid_dword_count", 9),)}, None, None),
         ({}, None, None),
     ],
 )
 def test_errors_that_it_counted_meanwhile(
-    changes: dict[str, int | None],
+    changes: dict[str, Any],
     graceful: type[Exception] | None,
     abrupt: type[Exception] | None,
 ) -> None:
-    after = replace(BEFORE, **changes)  # type: ignore[arg-type]
+    after = replace(BEFORE, **changes)
     for whose, cut in ((graceful, False), (abrupt, True)):
         if whose is None:
             no_errors_counted(drive(), BEFORE, after, abrupt=cut)

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from leadline.drive.ask import Identity
 from leadline.drive.bind import Drive, Link, differences
 from leadline.drive.kernel_events import KernelEvent
-from leadline.drive.smart import SmartSnapshot, compare
+from leadline.drive.smart import ERROR_COUNTERS, SmartSnapshot, compare
 from leadline.errors import DriveFault, RigTrouble
 
 _OUR_CUT = "our own abrupt cut counted as the drive's errors, and libata"
@@ -67,9 +67,11 @@ def no_errors_counted(
 ) -> None:
     """Raise DriveFault where a counter of the drive's errors rose while its power was cycled.
 
-    RigTrouble for errors of the link alone after an abrupt cut, which tears it off.
+    RigTrouble for errors of the link alone after an abrupt cut, which tears it off.  Phy events
+    are left out: a link that is trained anew counts some.
     """
-    risen = [delta for delta in compare(was, now) if delta.indicts]
+    changed = [delta for delta in compare(was, now) if delta.name in ERROR_COUNTERS]
+    risen = [delta for delta in changed if delta.indicts]
     if not risen:
         return
     said = ", ".join(f"{delta.name} from {delta.before} to {delta.after}" for delta in risen)
