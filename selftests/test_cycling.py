@@ -36,6 +36,7 @@ from selftests.outlet_rig import (
     rig_file,
 )
 from selftests.power_world import OFF_S, Stage, drive, pdu_spec, quick, stage
+from selftests.test_cycled import done as finished
 from selftests.visit_world import Bench, bench, kept, make_run, open_station, watch_of
 
 __all__ = ["bench", "quick", "stage"]  # fixtures
@@ -197,6 +198,17 @@ def test_a_budget_that_is_spent_cuts_nothing_and_leaves_no_record(
             cycle(visit)
     assert cycled.stage.world.did == []
     assert kept(bench.folder, "power_cycles") == []
+
+
+def test_a_cycle_whose_outlet_cannot_be_read_back_proves_nothing(
+    cycled: Cycled, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unverified = replace(finished(3.0), verified=False)
+    monkeypatch.setattr(cycling, "power_cycle", lambda *_, **__: unverified)
+    with cycled.visit(OF_A) as visit:
+        cycle(visit)
+    (row,) = kept(bench.folder, "power_cycles")
+    assert (row["outcome"], row["ready_s"]) == ("inconclusive", 3.0)
 
 
 def test_a_drive_that_comes_back_with_a_smaller_queue_fails_it(

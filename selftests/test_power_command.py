@@ -26,8 +26,8 @@ from leadline.inventory.rig import DriveSpec, HostSpec, load_rig
 from leadline.power import cycle
 from leadline.power.outlets import ENTRY
 from leadline.power.pdu import Switched
-from leadline.virtual.pdus.pty import VirtualPdu
 from leadline.power.wear import Wear, wear_of
+from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.outlet_rig import (
     OF_A,
     OF_B,

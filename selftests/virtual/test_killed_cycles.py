@@ -12,7 +12,6 @@ Each prints when it was killed and what the next command found; LEADLINE_SEED re
 import os
 import random
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +29,6 @@ from leadline.inventory.rig import HostSpec, Rig, load_rig
 from leadline.power.outlets import ENTRY
 from leadline.power.pdu import open_pdu
 from leadline.virtual import rig as virtual_rig
-from leadline.virtual.state import State
 
 KILLS = int(os.environ.get("LEADLINE_KILLS", "3"))
 HOST_KILLS = int(os.environ.get("LEADLINE_HOST_KILLS", "1"))
@@ -113,7 +111,6 @@ def bench(
     with virtual_rig.running(rig):
         print(f"\nLEADLINE_SEED={SEED}")
         yield Bench(rig, tmp_path_factory.mktemp("state"))
-    shutil.rmtree(State(rig.name).root)
 
 
 def found(said: str) -> str:
