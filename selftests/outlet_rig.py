@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from leadline.drive.bind import Drive
-from selftests.power_world import FakeEyes, drive
+from selftests.power_world import FakeEyes, World, drive
 
 RIG_FILE = """\
 rig: bench
@@ -35,10 +35,14 @@ def rig_file(folder: Path, *outlets: str) -> str:
 
 
 class Eyes(FakeEyes):
-    """Binds, too: the drive has a new node."""
+    """Binds, too: the drive has a new node, and whatever else is to be changed of it."""
+
+    def __init__(self, world: World, slot: str) -> None:
+        super().__init__(world, slot)
+        self.after: dict[str, Any] = {}
 
     def bind(self, firmware: str) -> Drive:
-        return drive(self.slot, node="/dev/sdz", name="sdz")
+        return drive(self.slot, node="/dev/sdz", name="sdz", **self.after)
 
 
 @dataclass

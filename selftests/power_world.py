@@ -9,6 +9,7 @@ import pytest
 
 from leadline.drive.ask import Identity
 from leadline.drive.bind import Controller, Drive, Link, Seen
+from leadline.drive.kernel_events import KernelEvent
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.inventory.pdu import PduSpec
@@ -17,10 +18,11 @@ from leadline.power import command_line, cycle, dark
 from leadline.power import pdu as pdu_module
 from leadline.power import port as port_module
 from leadline.power.cycle import Phases, carry_out
-from leadline.power.dark import HotPlug
+from leadline.power.dark import HotPlug, Subject
 from leadline.power.pdu import Pdu, open_pdu
 from leadline.power.sight import Look
 from leadline.power.supplies import Supply
+from leadline.power.wear import Cut, Toll
 from leadline.virtual.pdus.faults import Faults
 from leadline.virtual.pdus.pty import VirtualPdu
 
@@ -95,6 +97,8 @@ class FakeEyes:
         self.known: Mapping[str, str] = {s: f"MODEL {s}" for s in world.kernel if s != slot}
         self.read_fails = False
         self.link: bool | None = None
+        self.link_up: float | None = None  # seconds from the sending of "on"
+        self.rotates = False
         self.after_rescan: Callable[[], None] = lambda: None
 
     def delete(self) -> None:
@@ -128,6 +132,15 @@ class FakeEyes:
 
     def link_is_up(self) -> bool | None:
         return self.link
+
+    def link_up_at(self, not_before: float) -> float | None:
+        return None if self.link_up is None else not_before + self.link_up
+
+    def said_since_attached(self, drive: Drive) -> tuple[KernelEvent, ...]:
+        return ()
+
+    def point_out(self) -> str:
+        return f". {self.slot} is lit"
 
 
 @dataclass
@@ -168,12 +181,26 @@ class Stage:
     def cycle(self, *, abrupt: bool = False, eyes: FakeEyes | None = None) -> Phases:
         eyes = eyes or FakeEyes(self.world, "a")
         subject = HotPlug(eyes)
-        return carry_out(subject, eyes, self.supplies(2), Leave(), off_s=OFF_S, abrupt=abrupt)[0]
+        return self.carry_out(subject, eyes, 2, abrupt=abrupt)
+
+    def carry_out(
+        self, subject: Subject, eyes: FakeEyes, *outlets: int, abrupt: bool = False
+    ) -> Phases:
+        """The cycle of these outlets, counted for the drive."""
+        toll = toll_of(eyes, abrupt=abrupt)
+        supplies = self.supplies(*outlets)
+        return carry_out(subject, eyes, supplies, Leave(), toll, off_s=OFF_S, abrupt=abrupt)[0]
+
+
+def toll_of(eyes: FakeEyes, *, abrupt: bool = False) -> Toll:
+    """What a cut costs the drive."""
+    return Toll([Cut(eyes.drive.spec, abrupt and eyes.rotates)], "run-1")
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The waits of real hardware, shortened; locks of these tests' own."""
+    """The waits of real hardware, shortened; locks and counts of these tests' own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(port_module, "LOCK_DIRECTORY", tmp_path)
     monkeypatch.setattr(command_line, "SYNC_QUIETS_S", (0.05, 0.2, 0.5))
     monkeypatch.setattr(pdu_module, "READBACK_S", 0.2)

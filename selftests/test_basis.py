@@ -10,6 +10,7 @@ from leadline.basis import Basis, StoredStatement, statement_of, stored
 from leadline.claims import Load
 from leadline.errors import Misuse
 from leadline.load.workload import random_read
+from leadline.statements import Within
 from selftests.kept_claims import CLAIMS, details, kept
 from selftests.test_claims import Ruling
 
@@ -22,6 +23,7 @@ def test_a_statement_is_put_together_again_around_another_judge(kind: str) -> No
     said = CLAIMS[kind](Load(random_read((4096, 8192)), first, full_depth=32), 0.5)
     taken_apart = StoredStatement.model_validate_json(stored(said.statement).model_dump_json())
     again = statement_of(taken_apart, second)
+    assert not isinstance(again, Within)
     assert str(again) == str(said)
     assert again.load == Load(random_read((4096, 8192)), second, full_depth=32)
     assert stored(again) == taken_apart
@@ -34,6 +36,7 @@ def test_a_statement_is_put_together_again_around_another_judge(kind: str) -> No
 def test_parts_that_make_no_statement_are_refused(changed: dict[str, Any]) -> None:
     reads = Load(random_read(), Ruling(), full_depth=32)
     ratio = stored((reads.at(depth=8) >= 3 * reads.at(depth=1)).statement)
+    assert isinstance(ratio, StoredStatement)
     with pytest.raises(Misuse, match="do not fit together"):
         statement_of(ratio.model_copy(update=changed), Ruling())
 
@@ -41,5 +44,8 @@ def test_parts_that_make_no_statement_are_refused(changed: dict[str, Any]) -> No
 def test_a_basis_with_what_is_not_understood_is_refused(kept: Path) -> None:
     basis = details(kept, "verdicts", 1, "basis")
     assert Basis.model_validate(basis)
+    said = {**basis["statement"], "kind": "within"}
+    with pytest.raises(ValidationError, match="milestone"):
+        Basis.model_validate({**basis, "statement": said})
     with pytest.raises(ValidationError, match="extra"):
         Basis.model_validate({**basis, "extra": 1})

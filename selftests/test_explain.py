@@ -7,10 +7,11 @@ import pytest
 
 from leadline.claims import Claim, Load
 from leadline.expected import Limit
-from leadline.explain import explain, ratio_text
+from leadline.explain import estimate_text, explain
 from leadline.load.slices import VOID_MEANINGS
 from leadline.load.workload import random_read
 from leadline.remedies import REMEDIES, TOO_FEW
+from leadline.statements import Within
 from leadline.verdict.verdict import Outcome, RateEstimate, Reason, Verdict
 from selftests.test_claims import Ruling
 
@@ -115,6 +116,23 @@ def test_a_dip_names_its_depth_and_its_neighbours() -> None:
     assert "  note: depth 19 against 18 and 20" in lines
 
 
+def test_a_time_is_told_by_the_slowest_event_of_so_many() -> None:
+    verdict = replace(
+        PASSED, direction="<=", threshold=10.0, unit="event", count=3, rates=(), estimate=9.306
+    )
+    verdict = replace(verdict, low=None, high=None, drive_seconds=0.0, notes=())
+    within = Within("ready", 10.0, (9.306, 4.0, 3.0), source="a data sheet")
+    told = explain(verdict, within, cell="bench-a", repeat="leadline hil this").splitlines()
+    assert told == [
+        "PASS: power_cycle.ready_within(10) holds on bench-a",
+        "  slowest: 9.31 s, over 3 power cycles",
+        "  threshold: <= 10 s (a data sheet)",
+        "  cost: 0.0 drive-seconds",
+        "  repeat: leadline hil this",
+    ]
+    assert estimate_text(verdict) == "9.31 s"
+
+
 def test_a_verdict_without_any_pair_has_its_voids_and_no_figures() -> None:
     verdict = Verdict(
         Outcome.INCONCLUSIVE, "void", ">=", 3.0, 0, "pair", 4.0, voids=("span: small", "cpu")
@@ -127,7 +145,7 @@ def test_a_verdict_without_any_pair_has_its_voids_and_no_figures() -> None:
         "  void: cpu",
         "  repeat: leadline hil this",
     ]
-    assert ratio_text(verdict) == ""
+    assert estimate_text(verdict) == ""
 
 
 def test_whatever_voids_a_slice_has_a_remedy() -> None:

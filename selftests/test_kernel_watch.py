@@ -1,6 +1,12 @@
 """Records of /dev/kmsg: in order, once each, and a gap is noticed."""
 
-from leadline.drive.kernel_watch import OVERRUN, KernelLog
+import time
+from typing import cast
+
+import pytest
+
+from leadline.drive.kernel_watch import OVERRUN, KernelLog, KernelWatch, kernel_seconds
+from leadline.host.connection import Host
 from selftests.test_ladder import BOOT, DISABLED, record
 
 
@@ -85,3 +91,50 @@ def test_a_new_boot_is_added_and_its_history_is_its_own() -> None:
 def test_our_own_marks_are_no_events() -> None:
     log = taken(record(0, "leadline: mark ata1.00: NCQ disabled due to excessive errors"))
     assert log.events() == ()
+
+
+class Kmsg:
+    """A host whose log gives back what is written to it, `ahead` seconds by its clock."""
+
+    name = "bench"
+
+    def __init__(self, ahead: float) -> None:
+        self.ahead = ahead
+        self.after_reconnect: list[object] = []
+        self.ended = False
+        self.waiting: list[str] = []
+        self.number = 0
+
+    def boot_id(self) -> str:
+        return "boot"
+
+    def start(self, argv: list[str]) -> "Kmsg":
+        return self
+
+    def stop(self) -> None:
+        self.waiting.clear()
+
+    def write_value(self, path: str, text: str) -> None:
+        self.says(text.rstrip("\n"))
+        self.says("usb 1-1: something, a little later", later=50.0)
+
+    def says(self, text: str, later: float = 0.0) -> None:
+        seconds = time.monotonic() + self.ahead + later
+        self.waiting.append(f"6,{self.number},{seconds * 1e6:.0f},-;{text}")
+        self.number += 1
+
+    def lines(self, timeout: float) -> list[str]:
+        taken, self.waiting = self.waiting, []
+        return taken
+
+
+@pytest.mark.parametrize("ahead", [1000.0, -3.25])
+def test_a_time_in_the_log_is_told_by_our_own_clock(ahead: float) -> None:
+    with KernelWatch(cast(Host, Kmsg(ahead))) as watch:
+        assert watch.clock() == pytest.approx(-ahead, abs=5.0)
+
+
+def test_the_time_of_a_record() -> None:
+    assert kernel_seconds("6,1,2500000,-;ata1: SATA link up 6.0 Gbps") == 2.5
+    with pytest.raises(ValueError, match="SUBSYSTEM=scsi' is no record"):
+        kernel_seconds(" SUBSYSTEM=scsi")

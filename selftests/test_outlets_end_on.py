@@ -35,6 +35,7 @@ from selftests.power_world import (
     pdu_spec,
     quick,
     stage,
+    toll_of,
 )
 
 __all__ = ["here", "quick", "stage"]  # fixtures
@@ -45,7 +46,7 @@ def borrowed(stage: Stage, journal: Journal, eyes: FakeEyes, *others: Supply) ->
     subject = HotPlug(eyes)
     supplies = [*stage.supplies(2), *others]
     with lent(journal, supplies, subject.put_back):
-        carry_out(subject, eyes, supplies, Leave(), off_s=OFF_S, abrupt=False)
+        carry_out(subject, eyes, supplies, Leave(), toll_of(eyes), off_s=OFF_S, abrupt=False)
 
 
 def test_an_error_puts_power_and_drive_back(stage: Stage, here: Host) -> None:

@@ -15,7 +15,9 @@ import pytest
 from leadline.cli import main
 from leadline.commands import power_dark as command
 from leadline.commands.power_said import of_switched, sentences
+from leadline.drive import smart
 from leadline.drive.bind import Drive, Seen
+from leadline.drive.smart import SmartSnapshot
 from leadline.errors import RigTrouble
 from leadline.host import journal, lease
 from leadline.host.connection import Host, open_host
@@ -24,6 +26,7 @@ from leadline.inventory.rig import DriveSpec, HostSpec, load_rig
 from leadline.power import cycle
 from leadline.power.outlets import ENTRY
 from leadline.power.pdu import Switched
+from leadline.power.wear import Wear, wear_of
 from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.outlet_rig import (
     OF_A,
@@ -75,7 +78,7 @@ class Rig:
         self.did.append(f"admitted the host of {len(drives)}")
         return Permit("the host", self.did)
 
-    def eyes(self, host: Host, drive: Drive, disks: Sequence[Seen]) -> Eyes:
+    def eyes(self, host: Host, drive: Drive, disks: Sequence[Seen], *_: object) -> Eyes:
         slot = drive.spec.slot
         made = Eyes(self.stage.world, slot)
         if slot in self.after:
@@ -99,6 +102,7 @@ def rig(stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     monkeypatch.setattr(command, "bind", lambda _, spec: drive(spec.slot))
     monkeypatch.setattr(command, "admit", made.admit)
     monkeypatch.setattr(command, "admit_host", made.admit_host)
+    monkeypatch.setattr(smart, "snapshot", lambda *_: SmartSnapshot())
     for module in (cycle, command):
         monkeypatch.setattr(module, "scan", lambda host: ())
         monkeypatch.setattr(module, "Sight", made.eyes)
@@ -375,7 +379,9 @@ def test_an_unchecked_cycle_is_off_for_as_long_as_the_slowest_drive_needs(
     assert absent.stage.world.did == []
     sleeps: list[float] = []
     monkeypatch.setattr(command, "time", SimpleNamespace(sleep=sleeps.append))
+    assert wear_of(drive("a").spec) == Wear(0, 0)
     code, out, _ = absent.run("both", "cycle", "--yes", outlets=[OF_BOTH])
+    assert [wear_of(drive(slot).spec) for slot in "ab"] == [Wear(1, 1)] * 2, "they may be disks"
     assert (code, sleeps) == (0, [0.2])
     assert out == "outlet both (2 of PDU p): cycled and on, by readback; no drive was checked\n"
     assert absent.stage.world.did == ["outlet 2 off", "outlet 2 on"]

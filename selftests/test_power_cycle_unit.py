@@ -1,26 +1,15 @@
 """The verified power cycle, decided on a small world: who went, who stayed, who came back."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from leadline.drive.ask import Identity
-from leadline.drive.bind import Drive, Link
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Finished, Host, HostLost
 from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec
-from leadline.power.cycle import (
-    Bench,
-    Phases,
-    as_fast_as_before,
-    carry_out,
-    go_dark,
-    power_cycle,
-    unchanged_but_for,
-)
+from leadline.power.cycle import Bench, NotReady, Phases, go_dark, power_cycle
 from leadline.power.dark import HotPlug, WholeHost
 from selftests.power_world import (
     OFF_S,
@@ -32,6 +21,7 @@ from selftests.power_world import (
     here,
     quick,
     stage,
+    toll_of,
 )
 
 __all__ = ["here", "quick", "stage"]  # fixtures
@@ -65,7 +55,7 @@ def test_the_guard_lets_go_before_the_drive_is_looked_for(stage: Stage) -> None:
     eyes = FakeEyes(stage.world, "a")
     released_at_rescan: list[bool] = []
     eyes.after_rescan = lambda: released_at_rescan.append(leave.released)
-    go_dark(HotPlug(eyes), stage.supplies(2), leave, off_s=OFF_S, abrupt=False)
+    go_dark(HotPlug(eyes), stage.supplies(2), leave, toll_of(eyes), off_s=OFF_S, abrupt=False)
     assert released_at_rescan == [True]
 
 
@@ -105,14 +95,7 @@ def test_a_neighbour_that_the_rig_file_does_not_know_of(stage: Stage) -> None:
 
 def test_a_neighbour_that_it_knows_of_goes_dark_and_comes_back(stage: Stage) -> None:
     both = [FakeEyes(stage.world, "a"), FakeEyes(stage.world, "b")]
-    carry_out(
-        HotPlug(both[0], both[1:]),
-        both[0],
-        stage.supplies(2, 3),
-        Leave(),
-        off_s=OFF_S,
-        abrupt=False,
-    )
+    stage.carry_out(HotPlug(both[0], both[1:]), both[0], 2, 3)
     assert stage.world.did[:4] == ["delete a", "delete b", "outlet 2 off", "outlet 3 off"]
     assert stage.world.powered == {"host", "a", "b"}
 
@@ -143,54 +126,44 @@ def test_a_drive_that_is_there_and_does_not_read_has_failed(stage: Stage) -> Non
         stage.cycle(eyes=eyes)
 
 
-# Who came back.
+# When it came back.
 
 
-def identity(**changes: Any) -> Identity:
-    return replace(drive().identity, **changes)
+def test_a_link_is_up_before_the_kernel_has_the_drive(stage: Stage) -> None:
+    eyes = FakeEyes(stage.world, "a")
+    assert stage.cycle(eyes=eyes).link_up_s is None, "nobody saw it"
+    eyes.link_up = 0.0
+    assert stage.cycle(eyes=eyes).link_up_s == 0.0, "before its outlet was read back"
+    eyes.link_up = 60.0
+    phases = stage.cycle(eyes=eyes)
+    assert phases.link_up_s == pytest.approx(60.0 - phases.on_s)
 
 
-def test_the_same_drive_is_no_fault() -> None:
-    unchanged_but_for(drive(), identity(), None)
-    unchanged_but_for(drive(), identity(firmware="1.1"), "1.1")
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_drive_that_never_came_ready_took_forever(stage: Stage, reads: bool) -> None:
+    eyes = FakeEyes(stage.world, "a")
+    eyes.link = True
+    eyes.read_fails = True
+    if not reads:
+        stage.world.dead_after.add("a")
+    with pytest.raises(NotReady) as caught:
+        stage.cycle(eyes=eyes)
+    phases = caught.value.phases
+    assert phases
+    assert phases.ready_s == math.inf
+    assert (phases.identify_s < math.inf, phases.back_s < math.inf) == (reads, reads)
+    assert phases.off_s >= OFF_S
 
 
-@pytest.mark.parametrize(
-    ("after", "expected", "words"),
-    [
-        (identity(serial="OTHER"), None, "serial was 'SERIAL-a' and is 'OTHER'"),
-        (identity(capacity_bytes=512), None, "capacity"),
-        (identity(firmware="1.1"), None, "firmware was '1.0' and is '1.1'"),
-        (identity(), "1.1", "firmware is still '1.0' and '1.1' was to come"),
-        (identity(firmware="1.2"), "1.1", "firmware was '1.0' and is '1.2'"),
-        (identity(firmware="1.1", serial="OTHER"), "1.1", "serial"),
-    ],
-)
-def test_another_drive_is_a_fault(after: Identity, expected: str | None, words: str) -> None:
-    with pytest.raises(DriveFault, match=words):
-        unchanged_but_for(drive(), after, expected)
-
-
-def slow(lowered: int) -> Drive:
-    return drive(link=Link("ata1", "ata1.00", "3.0 Gbps", lowered, ""))
-
-
-def test_a_slower_link_is_the_drives_fault_unless_our_cut_lowered_it() -> None:
-    for abrupt in (False, True):
-        with pytest.raises(DriveFault, match="came back at 3 Gb/s and was at 6 Gb/s"):
-            as_fast_as_before(drive(), slow(0), abrupt=abrupt)
-    with pytest.raises(DriveFault):
-        as_fast_as_before(drive(), slow(1), abrupt=False)
-    with pytest.raises(RigTrouble, match="our own abrupt cut"):
-        as_fast_as_before(drive(), slow(1), abrupt=True)
-    as_fast_as_before(slow(0), drive(), abrupt=False)
-    as_fast_as_before(drive(link=None), drive(link=None), abrupt=False)
-
-
-def test_a_smaller_queue_is_a_fault() -> None:
-    with pytest.raises(DriveFault, match="queue depth of 1, and had 32"):
-        as_fast_as_before(drive(), drive(queue_depth=1), abrupt=False)
-    as_fast_as_before(drive(queue_depth=8), drive(), abrupt=False)
+def test_whoever_comes_to_look_is_shown_the_slot(stage: Stage) -> None:
+    stage.world.dead_after.add("a")
+    with pytest.raises(RigTrouble, match=r"check its cables .*\. a is lit"):
+        stage.cycle()
+    stage.unit.faults.welded.add(2)
+    stage.world.powered.add("a")
+    stage.world.kernel.add("a")
+    with pytest.raises(RigTrouble, match=r"is still there .* does its relay move\?\. a is lit"):
+        stage.cycle()
 
 
 # A whole host.
@@ -238,7 +211,7 @@ SPEC = HostSpec(
 def host_cycle(stage: Stage, machine: FakeMachine, *, abrupt: bool) -> Phases:
     eyes = FakeEyes(stage.world, "a")
     subject = WholeHost(machine, SPEC, [eyes], ["/", "/boot"])
-    return carry_out(subject, eyes, stage.supplies(1), Leave(), off_s=OFF_S, abrupt=abrupt)[0]
+    return stage.carry_out(subject, eyes, 1, abrupt=abrupt)
 
 
 def test_a_host_is_shut_down_its_drives_deleted_then_cut(stage: Stage) -> None:

@@ -174,6 +174,7 @@ def test_a_changed_detail_of_a_verdict_is_named(kept: Path, field: str) -> None:
         ("seed", "none", "basis"),
         ("statement.kind", "figure", "verdict"),
         ("statement.quantities.0.unit", "furlongs", "basis"),
+        ("statement.workload.block_bytes", 0, "basis"),
         ("slices", 3, "slices"),
         ("slices_sha256", "", "slices_sha256"),
     ],

@@ -109,7 +109,7 @@ def test_what_is_no_wwn(tmp_path: Path, written: str) -> None:
             "serail: 0",
             "rig.yaml:19: drives[a].serail: found an unknown key, expected serial? (one of slot, "
             "model, serial, wwn, firmware, controller, protocol, writes, signatures, off_s, "
-            "ready_s, spin_up_gap_s, flash)",
+            "ready_s, spin_up_gap_s, power_budget, flash)",
         ),
         (
             "outlet: 1",
@@ -173,6 +173,18 @@ def test_what_is_no_wwn(tmp_path: Path, written: str) -> None:
             "firmware: 123456789",
             "rig.yaml:17: drives[a]: found a firmware of 9 characters, expected at most 8: "
             "IDENTIFY DEVICE has no room for more",
+        ),
+        (
+            "protocol: sata",
+            "protocol: sata\n    power_budget: {}",
+            "rig.yaml:24: drives[a].power_budget: found no budget, expected power_cycles, "
+            "emergency_unloads or both",
+        ),
+        (
+            "protocol: sata",
+            "protocol: sata\n    power_budget: {power_cycles: -1}",
+            'rig.yaml:24: drives[a].power_budget.power_cycles: found "-1", expected a number, '
+            "0 or more",
         ),
         (
             "protocol: sata",

@@ -26,10 +26,12 @@ ATA = {
     "power_cycle_count": 99,
     "ata_smart_attributes": {
         "table": [
+            attribute(4, "Start_Stop_Count", 41),
             attribute(5, "Reallocated_Sector_Ct", 1),
             attribute(12, "Power_Cycle_Count", 40),
             attribute(187, "Reported_Uncorrect", 2),
             attribute(192, "Power-Off_Retract_Count", 7),
+            attribute(193, "Load_Cycle_Count", 52),
             attribute(197, "Current_Pending_Sector", 281_474_976_710_659, "3 (0 1 0)"),
             attribute(199, "UDMA_CRC_Error_Count", 4),
         ]
@@ -49,8 +51,10 @@ STATISTICS = {
             {
                 "number": 3,
                 "table": [
+                    {"offset": 24, "name": "Head Load Events", "value": 15},
                     {"offset": 32, "name": "Reallocated Logical Sectors", "value": 2},
                     {"offset": 56, "name": "Realloc. Candidate Logical Sectors", "value": 6},
+                    {"offset": 64, "name": "High Priority Unload Events", "value": 4},
                 ],
             },
             {"number": 4, "table": [{"offset": 8, "name": "Uncorrectable", "value": 1}]},
@@ -68,7 +72,10 @@ STATISTICS = {
 SCSI = {
     "scsi_grown_defect_list": 3,
     "scsi_pending_defects": {"count": 1},
-    "scsi_start_stop_cycle_counter": {"accumulated_start_stop_cycles": 17},
+    "scsi_start_stop_cycle_counter": {
+        "accumulated_start_stop_cycles": 17,
+        "accumulated_load_unload_cycles": 260,
+    },
     "scsi_error_counter_log": {
         "read": {"total_uncorrected_errors": 1},
         "write": {"total_uncorrected_errors": 2},
@@ -81,6 +88,7 @@ def test_ata_attributes_and_phy_events() -> None:
     found = parse(ATA)
     assert (found.reallocated, found.pending, found.crc_errors) == (1, 3, 4)
     assert (found.uncorrectable, found.power_cycles, found.unsafe_shutdowns) == (2, 40, 7)
+    assert (found.start_stops, found.load_cycles) == (41, 52)
     assert found.temperature_c == 31
     assert dict(found.phy_events)["Command failed due to ICRC error"] == 5
 
@@ -88,6 +96,7 @@ def test_ata_attributes_and_phy_events() -> None:
 def test_device_statistics_serve_where_an_attribute_is_missing() -> None:
     found = parse(STATISTICS)
     assert (found.power_cycles, found.reallocated, found.pending) == (13, 2, 6)
+    assert (found.load_cycles, found.unsafe_shutdowns) == (15, 4)
     assert (found.uncorrectable, found.crc_errors) == (1, 9)
     assert dict(found.statistics)["6/24 Interface CRC Errors"] == 9
     assert not any(name.startswith("6/8") for name, _ in found.statistics), "not valid"
@@ -100,6 +109,7 @@ def test_an_attribute_goes_before_the_statistics() -> None:
 def test_a_scsi_drive_has_counters_of_its_own() -> None:
     found = parse(SCSI)
     assert (found.reallocated, found.pending, found.power_cycles) == (3, 1, 17)
+    assert (found.start_stops, found.load_cycles) == (17, 260)
     assert found.uncorrectable == 3
     assert found.crc_errors is None
     assert found.phy_events == (("port 0 phy 1 invalid_dword_count", 5),)
@@ -125,6 +135,7 @@ def test_a_change_is_named_with_whom_it_indicts() -> None:
         reallocated=0,
         pending=0,
         power_cycles=5,
+        load_cycles=8,
         phy_events=(("R_ERR response for data FIS", 0), ("PhyRdy to PhyNRdy", 1), ("same", 1)),
     )
     after = SmartSnapshot(
@@ -132,12 +143,14 @@ def test_a_change_is_named_with_whom_it_indicts() -> None:
         reallocated=2,
         pending=None,
         power_cycles=6,
+        load_cycles=9,
         phy_events=(("R_ERR response for data FIS", 2), ("PhyRdy to PhyNRdy", 2), ("same", 1)),
     )
     assert compare(before, after) == (
         Delta("crc_errors", 1, 3, "link"),
         Delta("reallocated", 0, 2, "drive"),
         Delta("power_cycles", 5, 6, None),
+        Delta("load_cycles", 8, 9, None),
         Delta("R_ERR response for data FIS", 0, 2, "link"),
         Delta("PhyRdy to PhyNRdy", 1, 2, None),
     )

@@ -8,12 +8,14 @@ from typing import Any, cast
 import pytest
 
 from leadline import station as station_module
+from leadline.drive import locate
 from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Host, HostLost, open_host
 from leadline.host.journal import Journal
 from leadline.inventory.pdu import PduSpec
 from leadline.inventory.rig import HostSpec, Rig
 from leadline.live import Live
+from leadline.mend import mend
 from leadline.power.outlets import ENTRY
 from leadline.results.record import Record
 from leadline.results.schema import Phase
@@ -99,6 +101,18 @@ def test_another_rigs_outlet_that_cannot_be_mended_is_only_said(
     with open_station(bench):
         pass
     assert "cannot be switched on" in bench.told.said[0]
+
+
+def test_a_light_that_an_earlier_run_left_for_somebody_is_put_out(bench: Bench) -> None:
+    with open_host(HostSpec(reach="local")) as dying:
+        slot = {"enclosure": "0x5003", "name": "Slot 07"}
+        Journal(dying, "dead").open_entry(locate.ENTRY, slot)
+    mend([make_run(bench.folder).rigs["bench"]], "dead")
+    with open_station(bench):
+        pass
+    (said,) = bench.told.said
+    assert said.startswith("localhost: the locate light of Slot 07 of enclosure 0x5003 is gone")
+    assert "after run dead" in said, "and no sooner than now, when the next run begins"
 
 
 def test_every_setting_is_given_back_and_both_connections_end(

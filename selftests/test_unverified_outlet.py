@@ -1,13 +1,15 @@
 """Outlets that cannot be read back: unverified wherever they are spoken of, never on or off."""
 
+from dataclasses import replace
+
 import pytest
 
-from leadline.cycling import proven
+from leadline.cycled import Cycled, Cycles
 from leadline.errors import Inconclusive, RigTrouble
 from leadline.host import journal
 from leadline.host.connection import open_host
 from leadline.inventory.rig import HostSpec
-from leadline.power.cycle import Phases, PowerCycle, carry_out
+from leadline.power.cycle import carry_out
 from leadline.power.dark import HotPlug
 from leadline.power.families import FAMILIES
 from leadline.power.outlets import ENTRY, restore_outlets
@@ -17,7 +19,9 @@ from leadline.virtual.pdus.faults import Faults
 from selftests import one_way
 from selftests.outlet_rig import OF_BOTH
 from selftests.pdu_line import bench
-from selftests.power_world import OFF_S, FakeEyes, Leave, Stage, drive, pdu_spec, quick, stage
+from selftests.power_world import OFF_S, FakeEyes, Leave, Stage, pdu_spec, quick, stage, toll_of
+from selftests.test_claims import Ruling
+from selftests.test_cycled import done
 from selftests.test_power_command import Rig, absent, rig
 
 __all__ = ["absent", "quick", "rig", "stage"]  # fixtures
@@ -67,8 +71,9 @@ def test_a_session_that_ends_at_a_command_has_not_carried_it_out() -> None:
 
 def test_a_cycle_is_unverified_though_the_drive_went_and_came(stage: Stage) -> None:
     eyes = FakeEyes(stage.world, "a")
+    supplies, toll = stage.supplies(2), toll_of(eyes)
     _, _, verified = carry_out(
-        HotPlug(eyes), eyes, stage.supplies(2), Leave(), off_s=OFF_S, abrupt=False
+        HotPlug(eyes), eyes, supplies, Leave(), toll, off_s=OFF_S, abrupt=False
     )
     assert verified is False
     assert stage.world.did == ["delete a", "outlet 2 off", "rescan", "outlet 2 on"]
@@ -78,7 +83,7 @@ def test_a_drive_that_is_still_there_is_not_blamed_on_a_readback(stage: Stage) -
     stage.world.fed[2] = "b"
     eyes = FakeEyes(stage.world, "a")
     with pytest.raises(RigTrouble, match=r"outlet 2 .* was told to go off \(it cannot be read"):
-        carry_out(HotPlug(eyes), eyes, stage.supplies(2), Leave(), off_s=OFF_S, abrupt=False)
+        stage.cycle(eyes=eyes)
 
 
 def test_the_command_says_unverified(rig: Rig) -> None:
@@ -125,10 +130,10 @@ def test_an_outlet_that_a_dead_run_left_off_is_told_and_not_believed(stage: Stag
 
 @pytest.mark.parametrize("verified", [True, False])
 def test_the_suite_finds_an_unverified_cycle_inconclusive(verified: bool) -> None:
-    none = Phases(*[0.0] * 9)
-    cycle = PowerCycle(drive(), drive(), "drive", False, none, None, verified, ())
+    cycles = Cycles(lambda *, abrupt: replace(done(3.0), verified=verified))
+    cycled = Cycled(cycles, Ruling())
     if verified:
-        assert proven(cycle) is cycle
+        assert cycled.times(2).verified
         return
     with pytest.raises(Inconclusive, match="slot a: its outlet is unverified"):
-        proven(cycle)
+        cycled.times(1)

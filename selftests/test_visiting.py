@@ -1,18 +1,23 @@
 """One visit: what is leased, bound, kept on record, and asked once only."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from leadline import visiting
+from leadline.claims import NeverAsserted
 from leadline.drive import smart
 from leadline.errors import RigTrouble
 from leadline.host.connection import open_host
 from leadline.host.lease import LeaseTaken, take
 from leadline.inventory.rig import HostSpec
+from leadline.power.cycle import PowerCycle
+from leadline.running import VERDICTS
 from leadline.station import Station
 from leadline.visiting import OpenVisit
 from selftests.power_world import drive
+from selftests.test_cycled import done
 from selftests.visit_world import WWN, Bench, bench, kept, opened, refuse, station
 
 __all__ = ["bench", "opened", "station"]  # fixtures
@@ -71,22 +76,64 @@ def test_the_drive_is_held_against_rig_file_and_matrix(bench: Bench, opened: Ope
 
 
 def test_a_drive_with_another_firmware_is_flashed_and_its_cycle_is_the_visits(
-    bench: Bench, station: Station, monkeypatch: pytest.MonkeyPatch
+    bench: Bench,
+    station: Station,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     identity = replace(bench.drive.identity, firmware="1.1")
     bench.drive = replace(bench.drive, identity=identity)
-    done = object()
-    monkeypatch.setattr(visiting, "flash", lambda visit: (bench.flash(visit), done)[1])
-    monkeypatch.setattr(visiting, "cycle", lambda _: pytest.fail("cycled once more"))
+    activated = done(3.0)
+    monkeypatch.setattr(visiting, "flash", lambda visit: (bench.flash(visit), activated)[1])
+    monkeypatch.setattr(visiting, "cycle", lambda *_, **__: pytest.fail("cycled once more"))
     with OpenVisit(station, station.run.visits[0]) as visit:
         assert bench.did == ["bind a", "flash"]
-        assert visit.power_cycle() is done
+        assert visit.power_cycle(request.node).last is activated
 
 
-def test_power_is_cycled_once_a_visit(opened: OpenVisit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visiting, "cycle", lambda _: object())
-    first = opened.power_cycle()
-    assert opened.power_cycle() is first
+def test_power_is_cycled_once_a_visit_and_once_abruptly(
+    station: Station, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    cuts: list[bool] = []
+
+    def cycle(visit: OpenVisit, *, abrupt: bool) -> PowerCycle:
+        cuts.append(abrupt)
+        return done(3.0)
+
+    monkeypatch.setattr(visiting, "cycle", cycle)
+    with OpenVisit(station, station.run.visits[0]) as opened:
+        first = opened.power_cycle(request.node).last
+        assert opened.power_cycle(request.node).last is first
+        assert opened.power_cycle(request.node, abrupt=True).last is not first
+        assert opened.power_cycle(request.node, abrupt=True).abrupt
+    assert cuts == [False, True]
+
+
+def test_a_claim_of_a_power_cycle_that_a_test_never_asserts_fails_it(
+    station: Station, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setattr(visiting, "cycle", lambda *_, **__: done(3.0))
+    with (
+        OpenVisit(station, station.run.visits[0]) as opened,
+        pytest.raises(NeverAsserted, match=r"power_cycle\.ready_within\(10\)"),
+        opened.test(request.node),
+    ):
+        opened.power_cycle(request.node).ready_within(10)
+
+
+def test_a_verdict_on_a_power_cycle_is_on_record_and_in_the_tests_report(
+    bench: Bench, station: Station, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setattr(visiting, "cycle", lambda *_, **__: done(3.0))
+    item = request.node
+    with OpenVisit(station, station.run.visits[0]) as opened, opened.test(item):
+        assert opened.power_cycle(item).ready_within(10)
+    assert "climb" not in bench.did, "a time needs no look at the queue"
+    (row,) = kept(bench.folder, "verdicts")
+    assert (row["cell"], row["outcome"], row["estimate"]) == ("bench-a-MODEL-1.0", "PASS", 3.0)
+    (facts,) = item.stash[VERDICTS]
+    assert (facts["verdict"], facts["estimate"], facts["unit"]) == ("PASS", "3 s", "event")
+    json.dumps(facts, allow_nan=False)
 
 
 def test_the_drive_as_it_stood_is_on_record(bench: Bench, opened: OpenVisit) -> None:

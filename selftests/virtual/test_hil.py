@@ -59,9 +59,12 @@ def test_first_light(make_rig: MakeRig, tmp_path: Path) -> None:
     assert found["ssd1 1.1", "depth_8_over_depth_1"] == "excused"
     for drive in ("ssd1 1.0", "ssd1 1.1", "scsi1 1.0"):
         assert found[drive, "drive_comes_back_as_itself"] == "pass"
-    ratios = {v["cell"].split("-")[-1]: v["estimate"] for v in summary["verdicts"][:2]}
+        assert found[drive, "ready_s"] == "pass"
+    claims = [v for v in summary["verdicts"] if v["cell"].split("-")[-3] == "ssd1"]
+    ratios = {v["cell"].split("-")[-1]: v["estimate"] for v in claims if v["unit"] == "pair"}
     assert ratios["1.0"] > 5
     assert ratios["1.1"] < 2
+    assert [v["count"] for v in summary["verdicts"] if v["unit"] == "event"] == [1, 1, 1]
     assert "known issue" in said
     assert main(["recompute", "--results", str(tmp_path)]) == 0
     assert not virtual.status(load_rig(rig).name)["running"]

@@ -25,6 +25,7 @@ from leadline.power.cycle import Bench, Leave, PowerCycle, power_cycle
 from leadline.power.outlets import ENTRY, restore_outlets
 from leadline.power.pdu import open_pdu
 from leadline.power.supplies import Supply
+from leadline.power.wear import wear_of
 from leadline.virtual import rig as virtual_rig
 from leadline.virtual.state import State
 
@@ -89,11 +90,13 @@ def live(make_rig: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
     rig = load_rig(make_rig("power"))
     journals = str(tmp_path_factory.mktemp("journals"))
     with (
+        pytest.MonkeyPatch.context() as environment,
         virtual_rig.running(rig),
         open_host(HostSpec(reach="local")) as here,
         open_host(rig.host) as host,
         KernelWatch(host) as watch,
     ):
+        environment.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield Live(rig, here, host, watch, journals)
     shutil.rmtree(State(rig.name).root)
 
@@ -105,6 +108,8 @@ def test_a_drive_with_an_outlet_of_its_own(live: Live, abrupt: bool) -> None:
     print(done.phases)
     assert done.verified
     assert done.phases.off_s >= live.rig.drive("scsi1").off_s
+    assert done.phases.link_up_s is None, "it has none"
+    assert [counts.power_cycles for counts in done.smart] == [None, None], "it counts none"
     assert done.after.identity == done.before.identity
     assert live.host.boot_id() == boot
     assert all(live.outlets().values())
@@ -114,10 +119,16 @@ def test_a_drive_with_an_outlet_of_its_own(live: Live, abrupt: bool) -> None:
 def test_a_drive_on_the_hosts_outlet(live: Live, abrupt: bool) -> None:
     boot = live.host.boot_id()
     drive, other = live.bound("ssd1"), live.bound("scsi1")
+    had = wear_of(other.spec)
     done = live.cycle(drive, live.outlet("host"), abrupt=abrupt, sharing=[other])
     print(done.phases)
     assert done.verified
     assert done.feeds == "host"
+    assert done.phases.link_up_s is not None, "by the kernel's log of the new boot"
+    assert 0 < done.phases.link_up_s < done.phases.back_s < done.phases.ready_s
+    assert done.wear == wear_of(drive.spec)
+    assert wear_of(other.spec).power_cycles == had.power_cycles + 1
+    assert done.wear.emergency_unloads == 0, "an SSD has no heads to unload"
     assert done.after.identity == done.before.identity
     assert live.host.boot_id() != boot
     assert all(live.outlets().values())

@@ -14,7 +14,18 @@ from leadline.errors import Misuse
 from leadline.load.workload import Workload
 from leadline.plans import Noise
 from leadline.results.rows import digest_of
-from leadline.statements import Against, Agreement, Bound, NoCollapse, NoDip, Ratio, Statement
+from leadline.statements import (
+    Against,
+    Agreement,
+    Bound,
+    Measured,
+    Milestone,
+    NoCollapse,
+    NoDip,
+    Ratio,
+    Statement,
+    Within,
+)
 
 if TYPE_CHECKING:
     from leadline.judge import SliceJudge
@@ -42,7 +53,7 @@ class StoredQuantity(_Stored):
 
 
 class StoredStatement(_Stored):
-    """A statement of any kind.
+    """A statement that slices are measured for.
 
     `quantities` are what is measured, in the order in which the statement names them; the
     points of a curve, lowest depth first.  `limit` is the figure (in the quantity's unit),
@@ -59,6 +70,17 @@ class StoredStatement(_Stored):
     source: str = ""
 
 
+class StoredWithin(_Stored):
+    """A `statements.Within`, whose evidence is in itself: the times of power cycles, seconds."""
+
+    kind: Literal["within"] = "within"
+    milestone: Milestone
+    limit: _Positive
+    times: tuple[Annotated[float, Field(ge=0)] | None, ...]
+    abrupt: bool
+    source: str
+
+
 class Basis(_Stored):
     """What a verdict rests on besides its slices: its statement and all that its judge knew.
 
@@ -67,7 +89,7 @@ class Basis(_Stored):
     the number and the `results.rows.digest_of` them, so that none is lost unseen.
     """
 
-    statement: StoredStatement
+    statement: Annotated[StoredStatement | StoredWithin, Field(discriminator="kind")]
     slice_s: _Positive
     budget_s: _Positive
     noise: Noise
@@ -89,8 +111,14 @@ def basis_of(statement: Statement, judge: "SliceJudge", slices: "Sequence[SliceR
     )
 
 
-def stored(statement: Statement) -> StoredStatement:
+def stored(statement: Statement) -> StoredStatement | StoredWithin:
     """The statement taken apart."""
+    if isinstance(statement, Within):
+        return StoredWithin.model_validate(statement, from_attributes=True)
+    return _stored(statement)
+
+
+def _stored(statement: Measured) -> StoredStatement:
     kind: Kind
     quantities: tuple[Quantity, ...]
     direction: Bound | None = None
@@ -119,11 +147,13 @@ def stored(statement: Statement) -> StoredStatement:
     )
 
 
-def statement_of(said: StoredStatement, judge: Judge) -> Statement:
+def statement_of(said: StoredStatement | StoredWithin, judge: Judge) -> Statement:
     """The statement put together again, about loads that `judge` settles.
 
     Raises Misuse when the parts do not make a statement of their kind.
     """
+    if isinstance(said, StoredWithin):
+        return Within(said.milestone, said.limit, said.times, said.abrupt, said.source)
     load = Load(said.workload, judge, said.full_depth)
     parts = [_quantity(load, each) for each in said.quantities]
     match said.kind, parts, said.direction, said.limit:

@@ -199,7 +199,7 @@ class Quantity:
         if self.factor != 1.0 or other.factor != 1.0:
             raise Misuse(f"{self}.agrees_with({other}): quantities without factors agree")
         limit = share(within, "within")
-        return _stated(Agreement(self, other, limit, getattr(within, "source", "")))
+        return stated(Agreement(self, other, limit, getattr(within, "source", "")), self.load.judge)
 
     @property
     def setting(self) -> SliceSetting:
@@ -212,8 +212,9 @@ class Quantity:
             if not 0.0 < figure < float("inf"):
                 raise Misuse(f"{self} {direction} {other!r}: a rate is finite and above 0")
             source = str(getattr(other, "source", ""))
-            return _stated(Against(self, direction, figure, source))
-        return _stated(Ratio(self, direction, self._comparable(other, direction)))
+            return stated(Against(self, direction, figure, source), self.load.judge)
+        right = self._comparable(other, direction)
+        return stated(Ratio(self, direction, right), self.load.judge)
 
     def _comparable(self, other: object, word: str) -> "Quantity":
         if not isinstance(other, Quantity):
@@ -255,12 +256,12 @@ class Curve:
     def has_no_dip(self, tolerance: float = DIP_TOLERANCE) -> "Claim":
         """Claim that no depth lies below its neighbours' chord by more than `tolerance`."""
         limit = share(tolerance, "tolerance")
-        return _stated(NoDip(self, limit, getattr(tolerance, "source", "")))
+        return stated(NoDip(self, limit, getattr(tolerance, "source", "")), self.load.judge)
 
     def does_not_collapse(self, within: float = 0.1) -> "Claim":
         """Claim that the last depth keeps all but `within` of the best rate before it."""
         limit = share(within, "within")
-        return _stated(NoCollapse(self, limit, getattr(within, "source", "")))
+        return stated(NoCollapse(self, limit, getattr(within, "source", "")), self.load.judge)
 
     def __str__(self) -> str:
         depths = ", ".join(str(point.device_depth) for point in self.points)
@@ -275,14 +276,15 @@ class Curve:
 class Claim:
     """Something said of a drive, settled once, when its truth is asked."""
 
-    def __init__(self, statement: Statement) -> None:
+    def __init__(self, statement: Statement, judge: Judge) -> None:
         self.statement = statement
         self.settled: Settled | None = None
+        self._judge = judge
 
     def __bool__(self) -> bool:
         __tracebackhide__ = True
         if self.settled is None:
-            self.settled = self.statement.load.judge.settle(self)
+            self.settled = self._judge.settle(self)
         verdict, explanation = self.settled.verdict, self.settled.explanation
         if verdict.outcome is Outcome.PASS:
             return True
@@ -296,8 +298,8 @@ class Claim:
     __repr__ = __str__
 
 
-def _stated(statement: Statement) -> Claim:
+def stated(statement: Statement, judge: Judge) -> Claim:
     """The claim, of which the judge knows from now on: one that nobody asserts is a defect."""
-    claim = Claim(statement)
-    statement.load.judge.stated(claim)
+    claim = Claim(statement, judge)
+    judge.stated(claim)
     return claim

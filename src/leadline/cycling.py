@@ -1,16 +1,21 @@
 """Cycle the power of a visited drive: its outlets, its neighbours, the guard, the record."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from leadline.drive.bind import Drive, bind
 from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
-from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
-from leadline.inventory.rig import DriveSpec
-from leadline.power.cycle import Bench, PowerCycle, power_cycle
+from leadline.errors import DriveFault, Misuse, RigTrouble
+from leadline.inventory.rig import DriveSpec, OutletSpec
+from leadline.outcomes import Ended, ended_by
+from leadline.power.cycle import Bench, NotReady, PowerCycle, power_cycle
 from leadline.power.supplies import open_supplies
-from leadline.results.schema import Phase
+from leadline.power.wear import wear_of
+from leadline.results.rows import drive_facts, finite
+from leadline.results.schema import Phase, PowerCycleRow
 
 if TYPE_CHECKING:
     from leadline.visiting import OpenVisit
@@ -19,66 +24,94 @@ if TYPE_CHECKING:
 POWER_LOSS = frozenset(
     {"device-disabled", "device-gone", "flush-failed", "link-down", "link-reset", "phy-changed"}
 )
+# And when nobody told it: libata resets the link, slows it, and gives up.  What it took away for
+# good is found by comparing the drive with itself (`power.comparison`).
+UNANNOUNCED = frozenset(
+    {
+        "link-slower",
+        "link-speed-limited",
+        "ncq-disabled",
+        "reset-failed",
+        "setup-failed",
+        "transfer-mode-limited",
+    }
+)
 
 
-def cycle(visit: "OpenVisit", *, expected_firmware: str | None = None) -> PowerCycle:
-    """Cut the power of whatever feeds the drive, gracefully, and see the drive come back.
+def cycle(
+    visit: "OpenVisit", *, abrupt: bool = False, expected_firmware: str | None = None
+) -> PowerCycle:
+    """Cut the power of whatever feeds the drive, and see the drive come back.
 
-    Raises Misuse when no outlet feeds it, and what `power.cycle.power_cycle` raises.
+    Every cut is on record, also one that ended in trouble.  Raises Misuse when no outlet
+    feeds it, and what `power.cycle.power_cycle` raises.
     """
-    station, rig = visit.station, visit.station.rig
-    outlets = rig.outlets_of(visit.spec)
+    outlets = visit.station.rig.outlets_of(visit.spec)
     if not outlets:
         raise Misuse(
-            f"{rig.path}: no outlet feeds slot {visit.spec.slot}, so its power cannot be "
-            "cycled; add one, or leave these tests out with -k 'not power_cycle'"
+            f"{visit.station.rig.path}: no outlet feeds slot {visit.spec.slot}, so its power "
+            "cannot be cycled; add one, or leave these tests out with -k 'not power_cycle'"
         )
-    feeds: Literal["drive", "host"] = "host" if outlets[0].feeds == "host" else "drive"
-    dark = {drive.slot: drive for outlet in outlets for drive in rig.sharing(outlet)}
-    sharing = [_other(visit, spec) for spec in dark.values() if spec.slot != visit.spec.slot]
-    station.live.show(f"  {visit.visit.cell.id}: power cycle of its {feeds}")
-    with ExitStack() as stack:
-        stack.enter_context(_broken_off(visit))
-        done = power_cycle(
-            Bench(station.host, rig.host, station.here_journal, station.watch),
-            visit.drive,
-            stack.enter_context(open_supplies(rig, outlets, station.byte_logs)),
-            _leave(visit, feeds, sharing, stack),
-            feeds=feeds,
-            expected_firmware=expected_firmware,
-            sharing=sharing,
-        )
-    station.live.clear()
+    asked = _Asked(outlets, "host" if outlets[0].feeds == "host" else "drive", abrupt, time.time())
+    had = wear_of(visit.spec)
+    try:
+        done = _carried_out(visit, asked, expected_firmware)
+    except (DriveFault, RigTrouble) as error:
+        if wear_of(visit.spec) != had:  # else it was refused before anything was cut
+            visit.station.record.add(_broken_off_row(visit, asked, error))
+        raise
     if done.window is not None:
-        visit.excuse(*done.window, POWER_LOSS)
+        visit.excuse(*done.window, _excused(abrupt=abrupt))
     visit.rebound(done.after)
-    station.record.add(*_phases(visit.visit.cell.id, done))
+    visit.station.record.add(_done_row(visit, asked, done), *_phases(visit.visit.cell.id, done))
     return done
 
 
-def proven(cycle: PowerCycle) -> PowerCycle:
-    """The same, if its outlets were read back; Inconclusive if they cannot be.
+@dataclass(frozen=True)
+class _Asked:
+    """The cut that is to be made; `began` is seconds since the epoch."""
 
-    That is no fault of the drive's, and no proof either.
-    """
-    if not cycle.verified:
-        raise Inconclusive(
-            f"slot {cycle.before.spec.slot}: its outlet is unverified, for its PDU cannot be read "
-            "back, so the power cycle proves nothing; use a PDU that tells what its outlets do"
+    outlets: Sequence[OutletSpec]
+    feeds: Literal["drive", "host"]
+    abrupt: bool
+    began: float
+
+
+def _carried_out(visit: "OpenVisit", asked: _Asked, expected_firmware: str | None) -> PowerCycle:
+    station, rig = visit.station, visit.station.rig
+    dark = {drive.slot: drive for outlet in asked.outlets for drive in rig.sharing(outlet)}
+    sharing = [_other(visit, spec) for spec in dark.values() if spec.slot != visit.spec.slot]
+    station.live.show(f"  {visit.visit.cell.id}: power cycle of its {asked.feeds}")
+    bench = Bench(station.host, rig.host, station.here_journal, station.watch, station.journal)
+    with ExitStack() as stack:
+        stack.callback(station.live.clear)
+        stack.enter_context(_broken_off(visit, abrupt=asked.abrupt))
+        return power_cycle(
+            bench,
+            visit.drive,
+            stack.enter_context(open_supplies(rig, asked.outlets, station.byte_logs)),
+            _leave(visit, asked.feeds, sharing, stack),
+            feeds=asked.feeds,
+            abrupt=asked.abrupt,
+            expected_firmware=expected_firmware,
+            sharing=sharing,
         )
-    return cycle
 
 
 @contextmanager
-def _broken_off(visit: "OpenVisit") -> Iterator[None]:
+def _broken_off(visit: "OpenVisit", *, abrupt: bool) -> Iterator[None]:
     """What the kernel says of a cut is our doing, too, when the cycle ends in trouble."""
     begin = visit.station.watch.mark()
     try:
         yield
     except (DriveFault, RigTrouble):
         with suppress(RigTrouble):  # a host without power has no log to show
-            visit.excuse(begin, visit.station.watch.mark(), POWER_LOSS)
+            visit.excuse(begin, visit.station.watch.mark(), _excused(abrupt=abrupt))
         raise
+
+
+def _excused(*, abrupt: bool) -> frozenset[str]:
+    return POWER_LOSS | UNANNOUNCED if abrupt else POWER_LOSS
 
 
 def _leave(
@@ -98,6 +131,41 @@ def _other(visit: "OpenVisit", spec: DriveSpec) -> Drive:
     """A neighbour on the same supply, with whichever of its firmware it has."""
     revisions = [each.revision for each in visit.station.run.matrix.model(spec.model).firmware]
     return bind(visit.station.host, spec, or_firmware=revisions)
+
+
+def _done_row(visit: "OpenVisit", asked: _Asked, done: PowerCycle) -> PowerCycleRow:
+    drives = zip(("before", "after"), (done.before, done.after), done.smart, strict=True)
+    details = {name: drive_facts(drive, smart) for name, drive, smart in drives}
+    ended = Ended.PASS if done.verified else Ended.INCONCLUSIVE
+    return _row(visit, asked, ended, asdict(done.phases), details)
+
+
+def _broken_off_row(visit: "OpenVisit", asked: _Asked, error: Exception) -> PowerCycleRow:
+    """How far it came is known where it was the drive that was late."""
+    late = isinstance(error, NotReady) and error.phases
+    reached = asdict(late) if late else {}
+    return _row(visit, asked, ended_by(error), reached, {"message": str(error)})
+
+
+def _row(
+    visit: "OpenVisit",
+    asked: _Asked,
+    ended: Ended,
+    phases: Mapping[str, float | None],
+    details: Mapping[str, object],
+) -> PowerCycleRow:
+    return PowerCycleRow(
+        cell=visit.visit.cell.id,
+        serial=visit.spec.serial,
+        outlets=", ".join(outlet.name for outlet in asked.outlets),
+        feeds=asked.feeds,
+        abrupt=asked.abrupt,
+        began=asked.began,
+        outcome=ended.value,
+        details=finite(dict(details)),
+        **asdict(wear_of(visit.spec)),
+        **finite(dict(phases)),
+    )
 
 
 def _phases(cell: str, done: PowerCycle) -> list[Phase]:

@@ -37,7 +37,7 @@ class Expected:
 
     @property
     def ready_s(self) -> Limit:
-        """Seconds from power-on until the drive answers IDENTIFY; at most."""
+        """Seconds from power-on until the drive has read from its medium; at most."""
         return self._at_most("ready_s")
 
     def _at_least(self, claim: str) -> Limit:

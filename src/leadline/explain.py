@@ -1,7 +1,7 @@
 """A verdict in words that a sceptical performance engineer can act on."""
 
 from leadline.remedies import remedy_of
-from leadline.statements import Against, Agreement, NoCollapse, NoDip, Ratio, Statement
+from leadline.statements import Against, Agreement, NoCollapse, NoDip, Ratio, Statement, Within
 from leadline.verdict.verdict import Outcome, RateEstimate, Verdict
 
 _REASONS = {
@@ -16,6 +16,7 @@ _ESTIMATES: dict[type, str] = {
     Agreement: "ratio",
     NoDip: "rate over its neighbours' chord",
     NoCollapse: "last over best",
+    Within: "slowest",
 }
 
 
@@ -28,7 +29,7 @@ def explain(verdict: Verdict, statement: Statement, *, cell: str, repeat: str) -
     for name, rate in zip(_names(verdict, statement), verdict.rates, strict=False):
         lines.append(f"  {name}: {_rate(rate)}")
     if verdict.estimate is not None:
-        found = f"{ratio_text(verdict)}{_unit(statement)}, over {_counted(verdict)}"
+        found = f"{estimate_text(verdict)}{_unit(statement)}, over {_counted(verdict)}"
         lines.append(f"  {_ESTIMATES[type(statement)]}: {found}")
     cited = f" ({statement.source})" if statement.source else ""
     lines.append(f"  threshold: {_threshold(verdict, statement)}{cited}")
@@ -55,11 +56,15 @@ def _names(verdict: Verdict, statement: Statement) -> list[str]:
             return ["at the depth", "below it", "above it"]
         case NoCollapse():
             return ["last", "best"]
+        case Within():
+            return []
         case _:
             return [str(quantity) for quantity in statement.quantities]
 
 
 def _counted(verdict: Verdict) -> str:
+    if verdict.unit == "event":
+        return f"{verdict.count} power cycle{'' if verdict.count == 1 else 's'}"
     slices = "slices" if verdict.unit == "slice" else f"{verdict.unit}s of slices"
     return f"{verdict.count} {slices}"
 
@@ -67,11 +72,13 @@ def _counted(verdict: Verdict) -> str:
 def _threshold(verdict: Verdict, statement: Statement) -> str:
     if verdict.direction == "within":
         return f"within {100 * verdict.threshold:.3g} % of each other"
+    if isinstance(statement, Within):
+        return f"{verdict.direction} {verdict.threshold:.4g} s"
     return f"{verdict.direction} {verdict.threshold:.4g}{_unit(statement)}"
 
 
 def _unit(statement: Statement) -> str:
-    """Of the estimate and its threshold; a ratio has none."""
+    """Of the estimate and its threshold; a ratio has none, and a time tells it itself."""
     return f" {statement.quantity.unit}" if isinstance(statement, Against) else ""
 
 
@@ -79,8 +86,13 @@ def _rate(rate: RateEstimate) -> str:
     return f"{rate.rate:.4g} requests/s [{rate.low:.4g}, {rate.high:.4g}]"
 
 
-def ratio_text(verdict: Verdict) -> str:
-    """The estimated ratio with its interval, as in "7.21 [6.98, 7.45]"; "" when there is none."""
+def estimate_text(verdict: Verdict) -> str:
+    """The estimate with its interval, as in "7.21 [6.98, 7.45]"; "" when there is none.
+
+    The slowest of some events has no interval.
+    """
+    if verdict.estimate is not None and verdict.unit == "event":
+        return f"{verdict.estimate:.3g} s"
     if verdict.estimate is None or verdict.low is None or verdict.high is None:
         return ""
     return f"{verdict.estimate:.3g} [{verdict.low:.3g}, {verdict.high:.3g}]"

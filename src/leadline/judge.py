@@ -15,9 +15,9 @@ from leadline.explain import explain
 from leadline.judge_curve import settle_collapse, settle_dip
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
-from leadline.plans import Noise, Plan, Progress, plan_of
+from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
 from leadline.remedies import TOO_FEW
-from leadline.statements import NoCollapse, NoDip
+from leadline.statements import NoCollapse, NoDip, Within
 from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Verdict
 
@@ -45,7 +45,7 @@ def new_settling() -> Settling:
 
 @dataclass
 class SliceJudge:
-    """Settles the claims of one test on one drive.
+    """Settles the claims of one test on one drive: by slices, or by events that have been.
 
     `measure` runs slices on the drive, in order; `keep_slice` and `keep_verdict` are told of
     everything at once, of slices in the order in which they ran; `slice_s` is the length of
@@ -86,12 +86,14 @@ class SliceJudge:
                 verdict = settle_dip(self, dip)
             case NoCollapse() as collapse:
                 verdict = settle_collapse(self, collapse)
+            case Within() as within:
+                verdict = look_at_times(within)
             case contrast:
                 evidence, plan = Evidence(self.slice_s), plan_of(contrast, self.noise)
                 verdict = self.carry_out(plan, evidence, self.budget_s)
                 if verdict.reason == "budget":
                     verdict = replace(verdict, notes=(*verdict.notes, _price(plan, evidence)))
-        if self.noise.note:
+        if self.noise.note and not isinstance(claim.statement, Within):
             verdict = replace(verdict, notes=(*verdict.notes, self.noise.note))
         verdict = replace(verdict, notes=(*verdict.notes, *self.remarks.values()))
         explanation = explain(verdict, claim.statement, cell=self.cell, repeat=self.repeat)

@@ -5,12 +5,12 @@ A plan is all that the judge's loop needs to know of a claim.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload
-from leadline.statements import Against, Agreement, Contrast, Ratio
-from leadline.verdict.absolute import judge_absolute
+from leadline.statements import Against, Agreement, Contrast, Ratio, Within
+from leadline.verdict.absolute import judge_absolute, judge_times, typical_time
 from leadline.verdict.contrast import SIGMA_D, edge_of
 from leadline.verdict.equivalence import judge_equivalence
 from leadline.verdict.interval import interval_of
@@ -174,3 +174,25 @@ def _edge(threshold: float, direction: Direction) -> Edge:
 
 def _sides(rates: Rates) -> tuple[list[float], list[float]]:
     return [left for left, _ in rates], [right for _, right in rates]
+
+
+MEDIAN_OF = 8
+"""Fewer events have no median that is bounded."""
+
+
+def look_at_times(statement: Within) -> Verdict:
+    """The verdict on a claim of times: all its evidence is there.
+
+    One that is late settles it, whatever nobody saw; else what nobody saw makes it void.
+    """
+    seen = [each for each in statement.times if each is not None]
+    unseen = len(statement.times) - len(seen)
+    late = any(each > statement.limit for each in seen)
+    cycles = f"{unseen} of {len(statement.times)} power cycles"
+    voids = (f"not-seen: in {cycles} nobody saw when; claim another milestone, such as ready",)
+    verdict = judge_times(seen, statement.limit, voids=voids if unseen and not late else ())
+    said = [f"in their order: {', '.join(f'{each:.3g} s' for each in seen)}"]
+    if len(seen) >= MEDIAN_OF:
+        typical = typical_time(seen)
+        said.append(f"median {typical.median:.3g} s [{typical.low:.3g}, {typical.high:.3g}]")
+    return replace(verdict, notes=(*verdict.notes, *said)) if seen else verdict

@@ -147,7 +147,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _cuts_power(item: pytest.Item) -> bool:
-    return "power_cycle" in getattr(item, "fixturenames", ())
+    cuts = {"power_cycle", "abrupt_power_cycle"}
+    return not cuts.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _writes(item: pytest.Item) -> bool:

@@ -99,7 +99,7 @@ def differences(row: VerdictRow, slices: Sequence[SliceRow]) -> tuple[Difference
     """
     try:
         basis = Basis.model_validate(row.basis)
-    except ValueError as error:
+    except (Misuse, ValueError) as error:
         return (_unlike("basis", "what is stored", f"cannot be read: {_one_line(error)}"),)
     found = list(_of_slices(basis, slices))
     try:
@@ -125,7 +125,7 @@ def _again(row: VerdictRow, basis: Basis, replay: Replay) -> VerdictRow:
         noise=basis.noise,
         begin=lambda: Settling(row.settling, basis.seed),
     )
-    claim = Claim(statement_of(basis.statement, judge))
+    claim = Claim(statement_of(basis.statement, judge), judge)
     settled = judge.settle(claim)
     replay.check_end()
     return verdict_row(

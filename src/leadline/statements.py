@@ -1,6 +1,6 @@
 """What a test can say of a drive: each statement knows its quantities, its limit, its words.
 
-They are made by `claims.Quantity` and `claims.Curve`, and settled by `judge`.
+They are made by `claims.Quantity`, `claims.Curve` and `cycled.Cycled`, and settled by `judge`.
 """
 
 from dataclasses import dataclass
@@ -131,9 +131,33 @@ class NoCollapse:
         return f"{self.curve} does not collapse by more than {self.within:.3g}"
 
 
+Milestone = Literal["link_up", "identified", "ready"]
+"""What a drive comes to after power on: its SATA link up, IDENTIFY answered, a block read."""
+
+
+@dataclass(frozen=True)
+class Within:
+    """Every power cycle of a visit that came to a milestone in at most `limit` seconds.
+
+    `times` are those of the cycles, from power on and in their order; None where nobody saw it.
+    """
+
+    milestone: Milestone
+    limit: float
+    times: tuple[float | None, ...]
+    abrupt: bool = False
+    source: str = ""
+
+    def __str__(self) -> str:
+        cycle = "abrupt_power_cycle" if self.abrupt else "power_cycle"
+        return f"{cycle}.{self.milestone}_within({self.limit:g})"
+
+
 Contrast = Ratio | Against | Agreement
 """Statements that blocks of slices settle by themselves."""
-Statement = Contrast | NoDip | NoCollapse
+Measured = Contrast | NoDip | NoCollapse
+"""Statements that slices are measured for."""
+Statement = Measured | Within
 
 
 def share(value: object, words: str) -> float:

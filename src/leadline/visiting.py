@@ -12,6 +12,7 @@ import pytest
 from leadline.calibration import store
 from leadline.calibration.known import noise_of
 from leadline.claims import Claim, Load, NeverAsserted
+from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
 from leadline.drive import queue_depth, settings, smart
 from leadline.drive.bind import Drive, bind
@@ -33,7 +34,6 @@ from leadline.load.slices import Slice, SliceSetting, offered_for
 from leadline.load.target import span_of
 from leadline.load.workload import Workload
 from leadline.plans import Noise
-from leadline.power.cycle import PowerCycle
 from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
 from leadline.running import VERDICTS, claim_of, repeating
@@ -65,7 +65,7 @@ class OpenVisit:
         self._ladder: Ladder | None = None
         self._vetting: Vetting | None = None
         self._preconditioned: dict[Workload, Preconditioned] = {}
-        self._cycle: PowerCycle | None = None
+        self._cycles = Cycles(partial(cycle, self))
         self._judges: list[SliceJudge] = []
         self._excused: list[tuple[int, int, frozenset[str]]] = []
         self._lease: Lease | None = None
@@ -89,7 +89,9 @@ class OpenVisit:
                 )
             )
             if self.drive.identity.firmware != self.visit.cell.firmware:
-                self._cycle = flash(self)
+                activated = flash(self)
+                if activated is not None:
+                    self._cycles.done[False].append(activated)
             self._smart = smart.snapshot(host, self.drive.node)
             sha256 = run.matrix.firmware(self.visit.cell.model, self.visit.cell.firmware).sha256
             station.record.add(cell_row(self.visit.cell, self.drive, self._smart, sha256))
@@ -161,6 +163,11 @@ class OpenVisit:
 
     def load(self, workload: Workload, item: pytest.Item) -> Load:
         """A workload for one test, with the judge that settles the test's claims."""
+        full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
+        return Load(workload, self._judge(item, self.first_slice_s()), full_depth=full)
+
+    def _judge(self, item: pytest.Item, slice_s: float) -> SliceJudge:
+        """Settles the claims of one test; its slices are so long to begin with."""
         name = claim_of(item)
         live, cell = self.station.live, self.visit.cell.id
         keeping = Keeping(self.station.record, cell, name)
@@ -181,14 +188,13 @@ class OpenVisit:
             remarks=remarks,
             keep_slice=keep_slice,
             keep_verdict=keep_verdict,
-            slice_s=self.first_slice_s(),
+            slice_s=slice_s,
             budget_s=self.station.run.drive_time_s,
             repeat=repeating(self.station.run, self.station.rig, item.nodeid),
             noise=self.noise(),
         )
         self._judges.append(judge)
-        full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
-        return Load(workload, judge, full_depth=full)
+        return judge
 
     def conditions(self) -> store.Conditions:
         """What a calibration of this rig with this drive holds for, as it is now."""
@@ -281,11 +287,11 @@ class OpenVisit:
 
     # Power.
 
-    def power_cycle(self) -> PowerCycle:
+    def power_cycle(self, item: pytest.Item, *, abrupt: bool = False) -> Cycled:
         """The verified power cycle of this visit, carried out when it is first asked for."""
-        if self._cycle is None:
-            self._cycle = cycle(self)
-        return self._cycle
+        judge = self._judge(item, SLICE_S[self.model.class_])
+        cycled = Cycled(self._cycles, judge, abrupt)
+        return cycled.times(1)
 
     def excuse(self, first: int, last: int, kinds: frozenset[str]) -> None:
         """Kernel events of these kinds between two marks of the watch are not the drive's fault."""

@@ -16,11 +16,13 @@ from leadline.host.journal import Journal
 from leadline.host.lease import LeaseTaken, holder_text, take
 from leadline.inventory.rig import DriveSpec, HostSpec, OutletSpec, Rig
 from leadline.power.byte_log import ByteLogs
-from leadline.power.cycle import Bench, await_ready, power_cycle, power_off, unchanged_but_for
+from leadline.power.comparison import unchanged_but_for
+from leadline.power.cycle import Bench, await_ready, power_cycle, power_off
 from leadline.power.outlets import lent, restore_outlets
 from leadline.power.pdu import Switched
 from leadline.power.sight import Sight
 from leadline.power.supplies import Supply, open_supplies, switch_all
+from leadline.power.wear import Cut, Toll
 
 HOST_S = 10.0  # a host that hangs is what some come here for
 Feeds = Literal["drive", "host"]
@@ -148,7 +150,7 @@ def _cycled(
     for other in others:
         *_, identity = await_ready(other, time.monotonic())
         unchanged_but_for(other.drive, identity, None)
-    phases = {name: round(seconds, 3) for name, seconds in asdict(cycle.phases).items()}
+    phases = {name: s and round(s, 3) for name, s in asdict(cycle.phases).items()}
     return {"verified": cycle.verified, "phases": phases}
 
 
@@ -170,6 +172,9 @@ def _unchecked(
     specs: Sequence[DriveSpec], supplies: Sequence[Supply], here: Host, action: str
 ) -> list[Switched]:
     """The outlets alone, by their readback if they have one; no drive is asked at all."""
+    toll = Toll([Cut(spec, emergency_unload=True) for spec in specs], "power")  # maybe disks
+    toll.afford()
+    toll.count()
     if action == "off":
         return switch_all(supplies, on=False)
     with Journal(here, "power") as journal, lent(journal, supplies, lambda: None):

@@ -73,6 +73,7 @@ class Link:
     speed_lowered: int  # times that error handling lowered the speed (spdn_cnt)
     trim: str  # "queued", "unqueued", "unsupported" or "forced_unqueued"; empty before 4.2
     name: str = ""  # "link1", as /sys/class/ata_link has it
+    speed_limit: str = ""  # the most that error handling allows; empty where nothing limits it
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +325,7 @@ def _describe(
     for link, device in places:
         attributes |= {
             f"{link} speed": f"/sys/class/ata_link/{link}/sata_spd",
+            f"{link} limit": f"/sys/class/ata_link/{link}/sata_spd_limit",
             f"{device} lowered": f"/sys/class/ata_device/{device}/spdn_cnt",
             f"{device} trim": f"/sys/class/ata_device/{device}/trim",
         }
@@ -368,7 +370,7 @@ def _link_places(port: str, hctl: str) -> tuple[tuple[str, str], ...]:
 def _link(port: str, places: tuple[tuple[str, str], ...], values: dict[str, str]) -> Link:
     link, device = next((p for p in places if values[f"{p[1]} lowered"]), places[-1])
     lowered = values[f"{device} lowered"]
-    speed = values[f"{link} speed"]
+    speed, limit = values[f"{link} speed"], values[f"{link} limit"]
     number = int(device.split(".")[1])  # the device's, or its port multiplier's port
     return Link(
         port=f"ata{port}",
@@ -377,6 +379,7 @@ def _link(port: str, places: tuple[tuple[str, str], ...], values: dict[str, str]
         speed_lowered=int(lowered) if lowered.isdigit() else 0,
         trim=values[f"{device} trim"],
         name=link,
+        speed_limit="" if limit.startswith("<") else limit,
     )
 
 

@@ -47,6 +47,14 @@ class KernelHistory:
         return self.choices.get(device)
 
 
+def kernel_seconds(line: str) -> float:
+    """When a record of ``/dev/kmsg`` was written, in seconds since boot; ValueError for none."""
+    record = _RECORD.match(line)
+    if not record:
+        raise ValueError(f"{line!r} is no record of {LOG}")
+    return int(record["microseconds"]) / 1e6
+
+
 class KernelLog:
     """The records of ``/dev/kmsg``, one boot after another, and the events in them."""
 
@@ -82,7 +90,7 @@ class KernelLog:
             # A message of several lines is one record, its line ends escaped.
             for part in line.split("\\x0a"):
                 self._parser.feed(part)
-            self._remember(text, int(record["microseconds"]) / 1e6)
+            self._remember(text, kernel_seconds(line))
         return text
 
     def events(self) -> tuple[KernelEvent, ...]:
@@ -183,6 +191,13 @@ class KernelWatch:
             )
         return events
 
+    def clock(self) -> float:
+        """What to add to a time in the log, seconds since boot, to have it as `time.monotonic`.
+
+        A line of our own tells it: wrong by at most half of what writing that one takes.
+        """
+        return self._barrier()
+
     def history(self) -> KernelHistory:
         """Everything that the log of this boot says so far."""
         self._barrier()
@@ -195,17 +210,20 @@ class KernelWatch:
         self._boot_id = self._host.boot_id()
         self._running = self._host.start(["cat", LOG])
 
-    def _barrier(self) -> None:
-        """Take every record up to a line of our own."""
+    def _barrier(self) -> float:
+        """Take every record up to a line of our own; this clock less the kernel's, in seconds."""
         word = f"{_OWN}mark {uuid4().hex}"
+        before = time.monotonic()
         # Without a line end the kernel waits for the rest of the line, and shows nothing yet.
         self._host.write_value(LOG, f"{word}\n")
+        written = (before + time.monotonic()) / 2
         limit = time.monotonic() + BARRIER_S
         while time.monotonic() < limit:
             assert self._running is not None, "started before it is asked"
             # All that has come is taken, even behind the mark: the log is in order.
-            if word in [self._log.take(line) for line in self._running.lines(timeout=1.0)]:
-                return
+            taken = {self._log.take(line): line for line in self._running.lines(timeout=1.0)}
+            if word in taken:
+                return written - kernel_seconds(taken[word])
             if self._running.ended:
                 self._revive()
         raise RigTrouble(

@@ -41,7 +41,9 @@ class SmartSnapshot:
     pending: int | None = None  # attribute 197; page 03h, offset 56; SCSI pending defects
     uncorrectable: int | None = None  # attribute 187; page 04h, offset 8; SCSI, all operations
     power_cycles: int | None = None  # attribute 12; page 01h, offset 8; SCSI start-stop cycles
-    unsafe_shutdowns: int | None = None  # an attribute that differs by vendor
+    start_stops: int | None = None  # attribute 4; SCSI start-stop cycles
+    load_cycles: int | None = None  # attribute 193; page 03h, offset 24; SCSI load-unload cycles
+    unsafe_shutdowns: int | None = None  # an attribute that differs by vendor; page 03h, offset 64
     temperature_c: int | None = None
     phy_events: tuple[tuple[str, int], ...] = ()  # Phy Event Counters, log 11h; SAS phy log
     statistics: tuple[tuple[str, int], ...] = ()  # Device Statistics, log 04h: "page/offset name"
@@ -62,7 +64,7 @@ class Delta:
         return self.after - self.before
 
 
-# What a rise means.  Power cycles, unsafe shutdowns and temperature are for the reader to judge:
+# What a rise means.  Cycles, unsafe shutdowns and temperature are for the reader to judge:
 # a test that cuts power raises them on purpose.
 _INDICTS: Mapping[str, Literal["drive", "link"]] = {
     "crc_errors": "link",
@@ -70,7 +72,8 @@ _INDICTS: Mapping[str, Literal["drive", "link"]] = {
     "pending": "drive",
     "uncorrectable": "drive",
 }
-_COUNTERS = (*_INDICTS, "power_cycles", "unsafe_shutdowns")
+ERROR_COUNTERS = tuple(_INDICTS)
+_COUNTERS = (*ERROR_COUNTERS, "power_cycles", "start_stops", "load_cycles", "unsafe_shutdowns")
 # Phy events that a power cycle or a reset causes too: SATA 3.x table "Phy event counter
 # identifiers", 009h PhyRdy to PhyNRdy, 00Ah register FIS after COMRESET; SAS: loss of sync, resets.
 _PHY_ROUTINE = re.compile(r"PhyNRdy|COMRESET|loss_of_dword|phy_reset")
@@ -120,9 +123,17 @@ def parse(document: object) -> SmartSnapshot:
             by_id.get(12),
             by_place.get("1/8"),
             _integer(_at(document, "power_cycle_count")),
-            _integer(_at(document, *_SCSI_STARTS)),
+            _integer(_at(document, _SCSI_CYCLES, "accumulated_start_stop_cycles")),
         ),
-        unsafe_shutdowns=_first(*(by_name.get(name) for name in _POWER_LOSS)),
+        start_stops=_first(
+            by_id.get(4), _integer(_at(document, _SCSI_CYCLES, "accumulated_start_stop_cycles"))
+        ),
+        load_cycles=_first(
+            by_id.get(193),
+            by_place.get("3/24"),
+            _integer(_at(document, _SCSI_CYCLES, "accumulated_load_unload_cycles")),
+        ),
+        unsafe_shutdowns=_first(*(by_name.get(name) for name in _POWER_LOSS), by_place.get("3/64")),
         temperature_c=_integer(_at(document, "temperature", "current")),
         phy_events=tuple(_phy_events(document)),
         statistics=tuple((f"{place} {name}", n) for (place, name), n in statistics.items()),
@@ -149,7 +160,7 @@ def _indicts(name: str) -> Literal["drive", "link"] | None:
     return None if _PHY_ROUTINE.search(name) else "link"
 
 
-_SCSI_STARTS = ("scsi_start_stop_cycle_counter", "accumulated_start_stop_cycles")
+_SCSI_CYCLES = "scsi_start_stop_cycle_counter"
 
 
 def _attributes(document: object) -> tuple[dict[int, int], dict[str, int]]:

@@ -82,7 +82,7 @@ class Journal:
     """
 
     def __init__(self, host: Host, run_id: str, *, directory: str | None = None) -> None:
-        self._host, self._run = host, run_id
+        self._host, self.run = host, run_id
         self._directory = directory or default_directory(host)
         self._path: str | None = None
         self._handle = 0
@@ -150,7 +150,7 @@ class Journal:
         record = {
             **record,
             "boot_id": self._host.boot_id(),
-            "run": self._run,
+            "run": self.run,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
         _append(self._host, self._handle, record)
@@ -161,7 +161,7 @@ class Journal:
         number = 0
         while True:
             tail = f"~{number}" if number else ""
-            path = f"{self._directory}/{quote(self._run, safe=':')}{tail}{SUFFIX}"
+            path = f"{self._directory}/{quote(self.run, safe=':')}{tail}{SUFFIX}"
             handle = self._host.lock_file(path, shared=False)
             if isinstance(handle, int):
                 if not self._host.read_file(path):

@@ -39,6 +39,7 @@ PACKAGES: dict[str, Package] = {
     "sg_inq": _SG3,
     "sg_logs": _SG3,
     "sg_sat_identify": _SG3,
+    "sg_ses": _SG3,
     "sg_vpd": _SG3,
     "sg_raw": _SG3,
     "python3": Package("python3", "python3"),

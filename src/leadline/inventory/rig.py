@@ -133,6 +133,19 @@ class FlashSpec(Entry):
         return tuple(re.sub(r"\{(\w+)\}", lambda m: values[m[1]], word) for word in self.command)
 
 
+class PowerBudget(Entry):
+    """How often a drive's power may be cut, in all runs; None: as often as is asked for."""
+
+    power_cycles: int | None = Field(default=None, ge=0, description="a number, 0 or more")
+    emergency_unloads: int | None = Field(default=None, ge=0, description="a number, 0 or more")
+
+    @model_validator(mode="after")
+    def _bounds_something(self) -> Self:
+        if self.power_cycles is None and self.emergency_unloads is None:
+            raise Unfit("no budget", "power_cycles, emergency_unloads or both")
+        return self
+
+
 _ATA_LENGTHS = {"serial": 20, "firmware": 8, "model": 40}
 """Characters in IDENTIFY DEVICE words 10-19, 23-26 and 27-46 (ATA8-ACS table 29)."""
 
@@ -161,6 +174,9 @@ class DriveSpec(Entry):
         le=600,
         allow_inf_nan=False,
         description="seconds from power on for which no other disk is switched on, 0 to 600",
+    )
+    power_budget: PowerBudget | None = Field(
+        default=None, description="a mapping with power_cycles, emergency_unloads or both"
     )
     flash: FlashSpec | None = Field(
         default=None, description="a mapping with command, runs_on and activates"

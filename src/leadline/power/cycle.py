@@ -8,24 +8,29 @@ that finds nothing proves it gone.  Abrupt: it is never told.  The outlets end o
 whatever happens (`power.outlets`).
 """
 
+import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from leadline.drive import smart
 from leadline.drive.ask import Identity
-from leadline.drive.bind import Drive, Seen, differences, scan
+from leadline.drive.bind import Drive, Seen, scan
 from leadline.drive.guard import HostAdmission
 from leadline.drive.kernel_watch import KernelWatch
+from leadline.drive.smart import SmartSnapshot
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Host, HostLost
 from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec
+from leadline.power.comparison import as_fast_as_before, no_errors_counted, unchanged_but_for
 from leadline.power.dark import Eyes, HotPlug, Subject, WholeHost
 from leadline.power.outlets import Rescan, lent
 from leadline.power.sight import Sight
 from leadline.power.supplies import Supply, command_seconds, off_by, switch_all
+from leadline.power.wear import Cut, Toll, Wear, wear_of
 
 LOOK_S = 0.25
 FIRST_RESCAN_S = 2.0  # most controllers notice by themselves
@@ -45,8 +50,33 @@ class Dark:
 
 
 @dataclass(frozen=True)
+class Arrival:
+    """When a drive came back: seconds from the readback of on, infinite for what never came.
+
+    Where its outlet feeds the host, the host's boot is part of each.
+    """
+
+    link_up_s: float | None  # by the kernel's log; None where that is not followed or not told
+    back_s: float  # the kernel had the drive
+    identify_s: float  # it said who it is
+    ready_s: float  # it had read from its medium
+
+
+class NotReady(DriveFault):
+    """A drive with power did not come ready in the time that the rig file gives it.
+
+    `phases` are those of its whole cycle, where there was one.
+    """
+
+    def __init__(self, message: str, arrival: Arrival) -> None:
+        super().__init__(message)
+        self.arrival = arrival
+        self.phases: Phases | None = None
+
+
+@dataclass(frozen=True)
 class Phases:
-    """How long each phase took, in seconds."""
+    """How long each phase took, in seconds; the last four as in `Arrival`."""
 
     announce_s: float  # graceful: device/delete, or the host's shutdown; else nothing
     command_s: float  # the PDU had answered "off"
@@ -54,9 +84,10 @@ class Phases:
     gone_s: float  # from the readback: the drive was proven gone, which waits for off_s
     off_s: float  # from the readback until "on" was sent
     on_s: float  # from that until the status said on
-    back_s: float  # from the readback of on: the kernel had the drive (with its host, booted)
-    identify_s: float  # from there, too: it said who it is
-    ready_s: float  # from there, too: it had read from its medium
+    link_up_s: float | None
+    back_s: float
+    identify_s: float
+    ready_s: float
 
 
 @dataclass(frozen=True)
@@ -65,7 +96,8 @@ class PowerCycle:
 
     `window` are marks of the kernel watch before and after: error events between them
     are this cycle's doing.  `differences` in identity are empty but for a firmware
-    revision that was expected, which is not among them.
+    revision that was expected, which is not among them.  `smart` are the drive's counters
+    before and after; `wear` is how often its power has been cut by now.
     """
 
     before: Drive
@@ -76,6 +108,8 @@ class PowerCycle:
     window: tuple[int, int] | None
     verified: bool
     differences: tuple[str, ...]
+    smart: tuple[SmartSnapshot, SmartSnapshot]
+    wear: Wear
 
     @property
     def ready_s(self) -> float:
@@ -87,13 +121,16 @@ class PowerCycle:
 class Bench:
     """What a cycle needs besides the drive and its outlets.
 
-    `journal` is on this machine, not on the rig, whose power may be cut.
+    `journal` is on this machine, not on the rig, whose power may be cut; `rig_journal` is on
+    the rig, for the lights of its enclosures.  Without a `watch` nobody knows what the
+    kernel says meanwhile.
     """
 
     host: Host
     host_spec: HostSpec
     journal: Journal
     watch: KernelWatch | None = None
+    rig_journal: Journal | None = None
 
 
 class Leave(Protocol):
@@ -121,22 +158,27 @@ def power_cycle(
     drives that go dark with it.  With `expected_firmware` that revision must come
     back, and is the only difference allowed.
 
-    Raises DriveFault when the drive comes back as another, slower, with a smaller
-    queue, or not at all though its link is up; RigTrouble when power or the host are
-    not proven; Misuse when the outlet feeds the machine that this runs on.
+    Raises DriveFault when the drive comes back as another, slower, with a smaller queue,
+    with more errors counted, or not at all though its link is up (NotReady); RigTrouble when
+    power or the host are not proven, and before anything is cut where the drive's budget is
+    spent; Misuse when the outlet feeds the machine that this runs on.
     """
-    subject, sight = _subject(bench, drive, leave, feeds, sharing)
+    subject, sight, toll = _subject(bench, drive, leave, feeds, sharing, abrupt=abrupt)
+    counted = smart.snapshot(bench.host, drive.node)
     mark = bench.watch.mark() if bench.watch else 0
     rescan = Rescan(bench.host_spec, sight.scan_path) if feeds == "drive" else None
     with lent(bench.journal, supplies, subject.put_back, rescan):
         phases, identity, verified = carry_out(
-            subject, sight, supplies, leave, off_s=_off_s(drive, sharing), abrupt=abrupt
+            subject, sight, supplies, leave, toll, off_s=_off_s(drive, sharing), abrupt=abrupt
         )
     unchanged_but_for(drive, identity, expected_firmware)
     after = sight.bind(identity.firmware)
-    as_fast_as_before(drive, after, abrupt=abrupt)
+    as_fast_as_before(drive, after, abrupt=abrupt, events=sight.said_since_attached(after))
+    counts = counted, smart.snapshot(bench.host, after.node)
+    no_errors_counted(drive, *counts, abrupt=abrupt)
     window = (mark, bench.watch.mark()) if bench.watch else None
-    return PowerCycle(drive, after, feeds, abrupt, phases, window, verified, ())
+    wear = wear_of(drive.spec)
+    return PowerCycle(drive, after, feeds, abrupt, phases, window, verified, (), counts, wear)
 
 
 def power_off(
@@ -153,8 +195,8 @@ def power_off(
 
     Nothing switches it on again: it is off because somebody wanted it off.
     """
-    subject, _ = _subject(bench, drive, leave, feeds, sharing)
-    return go_dark(subject, supplies, leave, off_s=_off_s(drive, sharing), abrupt=abrupt)
+    subject, _, toll = _subject(bench, drive, leave, feeds, sharing, abrupt=abrupt)
+    return go_dark(subject, supplies, leave, toll, off_s=_off_s(drive, sharing), abrupt=abrupt)
 
 
 def _off_s(drive: Drive, sharing: Sequence[Drive]) -> float:
@@ -163,25 +205,44 @@ def _off_s(drive: Drive, sharing: Sequence[Drive]) -> float:
 
 
 def _subject(
-    bench: Bench, drive: Drive, leave: Leave, feeds: str, sharing: Sequence[Drive]
-) -> tuple[Subject, Sight]:
+    bench: Bench,
+    drive: Drive,
+    leave: Leave,
+    feeds: str,
+    sharing: Sequence[Drive],
+    *,
+    abrupt: bool,
+) -> tuple[Subject, Sight, Toll]:
+    """What goes dark, its drive, and whom the cut costs: which they can afford."""
     if feeds == "host":
         _refuse_own_machine(bench.host)
     disks = scan(bench.host)
-    sight = Sight(bench.host, drive, disks)
-    others = [Sight(bench.host, other, disks) for other in sharing]
+    sight, *others = (
+        Sight(bench.host, each, disks, bench.watch, bench.rig_journal) for each in (drive, *sharing)
+    )
+    cuts = [Cut(each.drive.spec, abrupt and each.rotates) for each in (sight, *others)]
+    toll = Toll(cuts, bench.journal.run)
+    toll.afford()
     if feeds != "host":
-        return HotPlug(sight, others), sight
+        return HotPlug(sight, others), sight, toll
     at_risk = leave.at_risk if isinstance(leave, HostAdmission) else ()
-    return WholeHost(bench.host, bench.host_spec, [sight, *others], at_risk), sight
+    return WholeHost(bench.host, bench.host_spec, [sight, *others], at_risk), sight, toll
 
 
 def go_dark(
-    subject: Subject, supplies: Sequence[Supply], leave: Leave, *, off_s: float, abrupt: bool
+    subject: Subject,
+    supplies: Sequence[Supply],
+    leave: Leave,
+    toll: Toll,
+    *,
+    off_s: float,
+    abrupt: bool,
 ) -> Dark:
     """Announce, off, and the proof that it is off, `off_s` or more seconds later."""
     start = time.monotonic()
     subject.prepare(abrupt=abrupt)
+    announced = time.monotonic()
+    toll.count()
     told = time.monotonic()
     switched = switch_all(supplies, on=False)
     off_at = time.monotonic()
@@ -190,7 +251,7 @@ def go_dark(
     subject.prove_gone(abrupt=abrupt, off=off, discharged_at=off_at + off_s)
     command_s = command_seconds(supplies, switched)
     return Dark(
-        announce_s=told - start,
+        announce_s=announced - start,
         command_s=command_s,
         readback_s=off_at - told - command_s,
         gone_s=time.monotonic() - off_at,
@@ -204,6 +265,7 @@ def carry_out(
     eyes: Eyes,
     supplies: Sequence[Supply],
     leave: Leave,
+    toll: Toll,
     *,
     off_s: float,
     abrupt: bool,
@@ -212,121 +274,98 @@ def carry_out(
 
     Returns who came back, too, and whether every outlet was read back, off and on.
     """
-    dark = go_dark(subject, supplies, leave, off_s=off_s, abrupt=abrupt)
+    dark = go_dark(subject, supplies, leave, toll, off_s=off_s, abrupt=abrupt)
     time.sleep(max(0.0, dark.off_at + off_s - time.monotonic()))
     on_from = time.monotonic()
     switched = switch_all(supplies, on=True)
     on_at = time.monotonic()
     subject.come_back()
-    back, identified, ready, identity = await_ready(eyes, on_at)
-    phases = Phases(
-        announce_s=dark.announce_s,
-        command_s=dark.command_s,
-        readback_s=dark.readback_s,
-        gone_s=dark.gone_s,
-        off_s=on_from - dark.off_at,
-        on_s=on_at - on_from,
-        back_s=back - on_at,
-        identify_s=identified - on_at,
-        ready_s=ready - on_at,
-    )
-    return phases, identity, dark.verified and all(one.verified for one in switched)
+
+    def phases(arrival: Arrival) -> Phases:
+        return Phases(
+            announce_s=dark.announce_s,
+            command_s=dark.command_s,
+            readback_s=dark.readback_s,
+            gone_s=dark.gone_s,
+            off_s=on_from - dark.off_at,
+            on_s=on_at - on_from,
+            **asdict(arrival),
+        )
+
+    try:
+        arrival, identity = await_ready(eyes, on_at, on_from)
+    except NotReady as late:
+        late.phases = phases(late.arrival)
+        raise
+    return phases(arrival), identity, dark.verified and all(one.verified for one in switched)
 
 
-def await_ready(eyes: Eyes, on_at: float) -> tuple[float, float, float, Identity]:
-    """When the kernel had the drive, it identified itself, it had read; and who it is.
+def await_ready(eyes: Eyes, on_at: float, on_from: float | None = None) -> tuple[Arrival, Identity]:
+    """When the drive came back, counted from `on_at`, and who it is.
 
-    The time that the rig file gives it runs from here: its host has booted by now.
+    Its contacts closed somewhere between `on_from`, when "on" was sent, and the readback at
+    `on_at`; without `on_from`, nobody asks when its link came up.  The time that the rig
+    file gives it runs from here: its host has booted by now.  Raises NotReady, or
+    RigTrouble where nothing shows that power reaches it.
     """
-    spec = eyes.drive.spec
-    limit = time.monotonic() + spec.ready_s
+    limit = time.monotonic() + eyes.drive.spec.ready_s
     next_rescan = time.monotonic() + FIRST_RESCAN_S
-    back = identified = 0.0
+    back = identified = math.inf
     trouble, seen = "", None
     while True:
         seen = eyes.look().drive
-        back = back or (time.monotonic() if seen else 0.0)
+        back = min(back, time.monotonic() if seen else math.inf)
         if seen:
             try:
                 identity = eyes.identity(seen)
-                identified = identified or time.monotonic()
+                identified = min(identified, time.monotonic())
                 eyes.read(seen)
             except HostLost:
                 raise
             except (RigTrouble, DriveFault) as error:
                 trouble = str(error)
             else:
-                return back, identified, time.monotonic(), identity
+                ready = time.monotonic()
+                link_up = _link_up_s(eyes, on_at, on_from)
+                return Arrival(link_up, back - on_at, identified - on_at, ready - on_at), identity
         now = time.monotonic()
         if now >= limit:
-            raise _not_back(eyes, seen, trouble, now - on_at)
+            link_up = _link_up_s(eyes, on_at, on_from)
+            arrival = Arrival(link_up, back - on_at, identified - on_at, math.inf)
+            raise _not_back(eyes, seen, trouble, now - on_at, arrival)
         if not seen and now >= next_rescan:
             eyes.rescan()
             next_rescan = time.monotonic() + RESCAN_EVERY_S
         time.sleep(LOOK_S)
 
 
+def _link_up_s(eyes: Eyes, on_at: float, on_from: float | None) -> float | None:
+    """0 where it was up before the outlet had been read back."""
+    at = None if on_from is None else eyes.link_up_at(on_from)
+    return None if at is None else max(0.0, at - on_at)
+
+
 def _not_back(
-    eyes: Eyes, seen: Seen | None, trouble: str, seconds: float
+    eyes: Eyes, seen: Seen | None, trouble: str, seconds: float, arrival: Arrival
 ) -> DriveFault | RigTrouble:
-    who = _who(eyes.drive)
+    who, where = _who(eyes.drive), eyes.point_out()
     if seen:
-        return DriveFault(
+        return NotReady(
             f"{who}: not ready {seconds:.0f} s after power on, though the kernel has it as "
-            f"{seen.name}: {trouble}"
+            f"{seen.name}: {trouble}{where}",
+            arrival,
         )
     if eyes.link_is_up():
-        return DriveFault(
+        return NotReady(
             f"{who}: not back {seconds:.0f} s after power on, though its SATA link is up, and so "
-            "its power and cable are good"
+            f"its power and cable are good{where}",
+            arrival,
         )
     return RigTrouble(
         f"{who}: not back {seconds:.0f} s after its outlet was switched on, and no link shows "
         "that power reaches it; check its cables and supply (one that feeds 3.3 V on pin 3 keeps "
-        "SATA 3.3 drives off), and `ready_s` in the rig file"
+        f"SATA 3.3 drives off), and `ready_s` in the rig file{where}"
     )
-
-
-def unchanged_but_for(before: Drive, after: Identity, expected_firmware: str | None) -> None:
-    """Raise DriveFault unless it is the same drive, with the firmware that is expected."""
-    firmware = expected_firmware or before.identity.firmware
-    changed = differences(before.identity, after)
-    if after.firmware == firmware:
-        changed = [change for change in changed if not change.startswith("firmware ")]
-    elif expected_firmware and after.firmware == before.identity.firmware:
-        changed.append(f"firmware is still {after.firmware!r} and {firmware!r} was to come")
-    if changed:
-        raise DriveFault(
-            f"{_who(before)}: came back from a power cycle as another drive: {'; '.join(changed)}"
-        )
-
-
-def as_fast_as_before(before: Drive, after: Drive, *, abrupt: bool) -> None:
-    """Raise DriveFault for a slower link or a smaller queue.
-
-    RigTrouble where an abrupt cut has made libata lower the speed, for it counts the
-    loss of the link among the drive's errors (its `spdn_cnt`).
-    """
-    was, now = (_gbps(drive) for drive in (before, after))
-    if was and now and now < was:
-        what = f"{_who(before)}: its link came back at {now:g} Gb/s and was at {was:g} Gb/s"
-        if abrupt and after.link and after.link.speed_lowered:
-            raise RigTrouble(
-                f"{what}: our own abrupt cut counted as the drive's errors, and libata lowered "
-                "the speed; cycle it gracefully, or boot the rig anew"
-            )
-        raise DriveFault(what)
-    if before.queue_depth and after.queue_depth and after.queue_depth < before.queue_depth:
-        raise DriveFault(
-            f"{_who(before)}: came back with a device queue depth of {after.queue_depth}, and had "
-            f"{before.queue_depth}"
-        )
-
-
-def _gbps(drive: Drive) -> float | None:
-    """The link's speed, from sysfs' "6.0 Gbps"; None where there is none."""
-    number = drive.link.speed.partition(" ")[0] if drive.link else ""
-    return float(number) if number.replace(".", "", 1).isdigit() else None
 
 
 def _who(drive: Drive) -> str:

@@ -38,6 +38,9 @@ class Eyes(Protocol):
     @property
     def known(self) -> Mapping[str, str]: ...
 
+    @property
+    def rotates(self) -> bool: ...
+
     def delete(self) -> None: ...
 
     def noticed(self) -> bool: ...
@@ -51,6 +54,10 @@ class Eyes(Protocol):
     def read(self, seen: Seen) -> None: ...
 
     def link_is_up(self) -> bool | None: ...
+
+    def link_up_at(self, not_before: float) -> float | None: ...
+
+    def point_out(self) -> str: ...
 
 
 class Machine(Protocol):
@@ -133,8 +140,8 @@ class HotPlug:
         if look.drive:
             instead = f"; {', '.join(left)} went dark instead" if left else ""
             raise RigTrouble(
-                f"{who} is still there (as {look.drive.name}), though {off}{instead}; "
-                "is the drive fed by that outlet alone, and does its relay move?"
+                f"{who} is still there (as {look.drive.name}), though {off}{instead}; is the drive "
+                f"fed by that outlet alone, and does its relay move?{eyes.point_out()}"
             )
         if left:
             raise RigTrouble(

@@ -3,14 +3,20 @@
 `power.cycle` decides by these answers; this module gets them.
 """
 
+import math
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from leadline.drive.ask import Identity, who_is
 from leadline.drive.bind import Drive, Seen, bind, scan
+from leadline.drive.kernel_events import KernelEvent, concerns
+from leadline.drive.kernel_watch import KernelWatch
+from leadline.drive.locate import light, slot_of
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host
+from leadline.host.journal import Journal
 from leadline.power.outlets import rescan
 
 DELETE_S = 90.0  # it flushes first: 30 s by the standard (ATA8-ACS 7.10), and the kernel retries
@@ -32,10 +38,19 @@ class Sight:
     """One drive, through the rig's host; holds nothing open.
 
     `disks` is what the kernel has now.  `key` is what the drive is known by from look to
-    look, `known` are the others that were there at the beginning, as in a `Look`.
+    look, `known` are the others that were there at the beginning, as in a `Look`; `rotates`
+    says whether it is a disk, whose heads an abrupt cut unloads.  `watch` follows the rig's
+    kernel log; `journal` is the rig's, for the lights of its enclosures.
     """
 
-    def __init__(self, host: Host, drive: Drive, disks: Sequence[Seen]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        drive: Drive,
+        disks: Sequence[Seen],
+        watch: KernelWatch | None = None,
+        journal: Journal | None = None,
+    ) -> None:
         self.host = host
         self.drive = drive
         own = next((disk for disk in disks if disk.name == drive.name), None)
@@ -45,8 +60,13 @@ class Sight:
                 "was cut; it has to be bound again"
             )
         self._own = own
+        self._watch, self._journal = watch, journal
+        self._mark = watch.mark() if watch else 0
+        self._slot = slot_of(host, drive)  # when the drive is gone, nobody knows it any more
         self.key = _key(own)
         self.known = {_key(disk): _who(disk) for disk in disks if disk.name != drive.name}
+        rotational = f"/sys/block/{drive.name}/queue/rotational"
+        self.rotates = host.read_files([rotational])[rotational] != b"0\n"
 
     def delete(self) -> None:
         """Take the drive out of the kernel: its cache is flushed, then STANDBY IMMEDIATE.
@@ -117,6 +137,44 @@ class Sight:
         speed = self.host.read_files([f"/sys/class/ata_link/link{port[1]}/sata_spd"])
         value = next(iter(speed.values()))
         return None if value is None else not value.startswith(b"<")
+
+    def said_since_attached(self, drive: Drive) -> tuple[KernelEvent, ...]:
+        """What the kernel has said of the drive, as it is now, since it set it up."""
+        if self._watch is None:
+            return ()
+        history = self._watch.history()
+        attached = history.attached_at(drive.link.device) if drive.link else None
+        return tuple(
+            event
+            for event in history.events
+            if concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
+            and _seconds(event) >= (attached or 0.0)
+        )
+
+    def link_up_at(self, not_before: float) -> float | None:
+        """When its SATA link came up, by the kernel's log and as `time.monotonic` counts.
+
+        None where the log tells of none from `not_before` on, or nobody follows it.
+        """
+        if self._watch is None:
+            return None
+        ahead = self._watch.clock()
+        said = self._watch.since(self._mark, self.drive)
+        times = [_seconds(e) + ahead for e in said if e.kind in ("link-up", "link-slower")]
+        return next((at for at in times if not_before <= at <= time.monotonic()), None)
+
+    def point_out(self) -> str:
+        """Light the drive's slot for whoever comes; where it is, to end a message with."""
+        if self._slot is None:
+            return ""
+        lit = self._journal and light(self.host, self._journal, self._slot)
+        tail = ", its locate light lit" if lit else ""
+        return f". It is in {self._slot}{tail}"
+
+
+def _seconds(event: KernelEvent) -> float:
+    """Seconds since boot; a live log always has them."""
+    return event.time if isinstance(event.time, float) else math.inf
 
 
 def _who(disk: Seen) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from leadline.drive.finding import MEANINGS
-from leadline.explain import ratio_text
+from leadline.explain import estimate_text
 from leadline.results.schema import CellRow, FindingRow, KernelEventRow, SliceRow, VerdictRow
 
 if TYPE_CHECKING:
@@ -34,13 +34,21 @@ def cell_row(cell: "Cell", drive: "Drive", smart: "SmartSnapshot", sha256: str |
         firmware=drive.identity.firmware,
         controller=cell.controller,
         details={
-            "identity": dataclasses.asdict(drive.identity),
+            **drive_facts(drive, smart),
             "controller": dataclasses.asdict(drive.controller),
-            "queue_depth": drive.queue_depth,
             "image_sha256": sha256,
-            "smart": dataclasses.asdict(smart),
         },
     )
+
+
+def drive_facts(drive: "Drive", smart: "SmartSnapshot") -> dict[str, object]:
+    """What a power cycle may change of a drive: plain values, for JSON."""
+    return {
+        "identity": dataclasses.asdict(drive.identity),
+        "queue_depth": drive.queue_depth,
+        "link": drive.link and dataclasses.asdict(drive.link),
+        "smart": dataclasses.asdict(smart),
+    }
 
 
 def verdict_facts(verdict: "Verdict", explanation: str) -> dict[str, object]:
@@ -48,7 +56,7 @@ def verdict_facts(verdict: "Verdict", explanation: str) -> dict[str, object]:
     return {
         "verdict": verdict.outcome.value,
         "reason": verdict.reason,
-        "estimate": ratio_text(verdict),
+        "estimate": estimate_text(verdict),
         "ratio": verdict.estimate,
         "low": finite(verdict.low),
         "high": finite(verdict.high),

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from sqlalchemy import JSON, ForeignKey
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-VERSION = 1
+VERSION = 2
 """Of these tables, in the file's `user_version`: one more whenever a column changes.
 
 Files from before they were numbered have 0.
@@ -152,6 +152,37 @@ class KernelEventRow(OfRun):
     blame: Mapped[str]
     excused: Mapped[bool]
     text: Mapped[str]
+
+
+class PowerCycleRow(OfRun):
+    """One power cycle of a drive under test: how it was cut, and how long each phase took.
+
+    The phases are those of `power.cycle.Phases`; None for what did not happen, or nobody saw.
+    `power_cycles` and `emergency_unloads` are how often this drive has been cut by now, over
+    all runs.  `details` holds the drive and its counters before and after.
+    """
+
+    __tablename__ = "power_cycles"
+    cell: Mapped[str] = mapped_column(index=True)
+    serial: Mapped[str]
+    outlets: Mapped[str]
+    feeds: Mapped[str]
+    abrupt: Mapped[bool]
+    began: Mapped[float]
+    outcome: Mapped[str]
+    announce_s: Mapped[float | None]
+    command_s: Mapped[float | None]
+    readback_s: Mapped[float | None]
+    gone_s: Mapped[float | None]
+    off_s: Mapped[float | None]
+    on_s: Mapped[float | None]
+    link_up_s: Mapped[float | None]
+    back_s: Mapped[float | None]
+    identify_s: Mapped[float | None]
+    ready_s: Mapped[float | None]
+    power_cycles: Mapped[int]
+    emergency_unloads: Mapped[int]
+    details: Mapped[dict[str, Any]]
 
 
 class Phase(OfRun):
