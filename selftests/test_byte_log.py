@@ -309,6 +309,19 @@ def test_the_last_run_is_read_unless_another_is_named(
         read_log(results, "20269")
 
 
+def test_of_runs_of_one_second_the_last_is_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a run's id is random; and a folder may be copied."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    ids = ["20260101-000001-ffff", "20260101-000001-0000", "20251231-235959-abcd"]
+    for n, run in enumerate(ids):
+        with ByteLogs(folder_of_command(run), never) as logs:
+            add(logs.of(LEFT), (1.0, True, b"a"))
+        os.utime(folder_of_command(run), (n, n))
+    assert read_log(tmp_path, None).run == "20260101-000001-0000"
+
+
 def test_what_is_no_byte_log_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "binary").write_bytes(bytes(range(256)) * 10)

@@ -1,6 +1,7 @@
 """Power cycles for real: a virtual rig's PDU, its guest, and the drives that it cuts."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -155,7 +156,7 @@ def test_an_outlet_that_feeds_nothing_is_found_by_the_drive_that_stays(
     assert live.bound("scsi1").queue_depth, "and it is back"
 
 
-def test_a_drive_in_use_is_refused_before_anything_moves(live: Live) -> None:
+def test_a_drive_in_use_is_refused_before_anything_moves(live: Live, tmp_path: Path) -> None:
     drive = live.bound("ssd1")
     live.host.run(["mkswap", drive.node], deadline=60)
     live.host.run(["swapon", drive.node], deadline=60)
@@ -163,13 +164,7 @@ def test_a_drive_in_use_is_refused_before_anything_moves(live: Live) -> None:
         for outlet in ("host", "scsi1"):
             with pytest.raises(Refused, match="swap"):
                 live.cycle(drive, live.outlet(outlet), abrupt=True)
-        done = subprocess.run(
-            power(live, "host", "cycle", "--abrupt", "--yes"),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = power(live, tmp_path, "host", "cycle", "--abrupt", "--yes")
         assert done.returncode == 2, "and no --yes overrides that"
         assert "swap" in done.stderr
     finally:
@@ -178,18 +173,30 @@ def test_a_drive_in_use_is_refused_before_anything_moves(live: Live) -> None:
     assert all(live.outlets().values())
 
 
-def power(live: Live, *words: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "leadline.cli", "power", "--rig", str(live.rig.path), *words)
+def power(live: Live, state: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run `leadline power` on the rig, its byte logs in `state`."""
+    return subprocess.run(
+        [sys.executable, "-m", "leadline.cli", "power", "--rig", str(live.rig.path), *words],
+        env=os.environ | {"XDG_STATE_HOME": str(state)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
-def test_the_command_says_what_it_did(live: Live) -> None:
-    argv = power(live, "scsi1", "cycle", "--json")
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+def test_the_command_says_what_it_did_and_keeps_what_was_said(live: Live, tmp_path: Path) -> None:
+    done = power(live, tmp_path, "--drive", "scsi1", "cycle", "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["verified"] is True
     assert said["drives"] == ["scsi1"]
     assert said["phases"]["off_s"] >= 1
+    (log,) = (tmp_path / "leadline" / "serial").glob("*/pdu.log")
+    assert [line[30:] for line in log.read_text().splitlines() if "> o" in line] == [
+        r"off 2\r",
+        r"on 2\r",
+    ]
 
 
 DOOMED = """

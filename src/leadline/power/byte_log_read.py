@@ -85,7 +85,7 @@ def read_log(results: Path, name: str | None) -> Reading:
     there is none, and names those that there are.
     """
     runs = _runs(results)
-    run = max(runs, default=None) if name is None else name
+    run = max(runs, key=lambda run: _age(run, runs[run]), default=None) if name is None else name
     source = runs.get(run or "")
     if source is None and name is not None and Path(name).exists():
         source, run = Path(name), None
@@ -110,6 +110,11 @@ def _runs(results: Path) -> dict[str, Path]:
         for folder in parent.iterdir()
         if RUN_ID.fullmatch(folder.name) and folder.is_dir()
     }
+
+
+def _age(run: str, folder: Path) -> tuple[str, int]:
+    """What sorts runs by time: their ids do by the second, and within one their folders."""
+    return run.rpartition("-")[0], folder.stat().st_mtime_ns
 
 
 def _paths(folder: Path) -> list[Path]:
