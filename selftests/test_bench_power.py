@@ -14,6 +14,8 @@ from leadline.power.pdu import open_pdu
 from selftests.power_world import quick
 from selftests.powermand import needs_powermand
 
+pytestmark = pytest.mark.alone
+
 __all__ = ["quick"]  # a fixture
 
 RATIO = {"ratio": 0.5, "low": 0.4, "high": 0.6}

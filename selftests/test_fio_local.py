@@ -19,7 +19,10 @@ from leadline.load.slices import FIO_CPU, IO_ERRORS, Slice, SliceSetting
 from leadline.load.workload import Workload, random_read
 from leadline.virtual.request_log import read_request_log
 
-pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed"),
+]
 
 SHORT_S = 0.2
 FILE_BYTES = 8 << 20

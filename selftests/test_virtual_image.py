@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -308,8 +309,10 @@ def test_no_permission_on_kvm_is_one_plain_line(
 ) -> None:
     play_qemu(tmp_path / "bin", monkeypatch, "7.2.0")
     (tmp_path / "kvm").touch(mode=0o600)
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)  # pytest keeps its directories to its own user
+    temporary = Path(tempfile.gettempdir())
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder != temporary and folder.is_relative_to(temporary):
+            folder.chmod(0o755)  # pytest keeps its directories to its own user
     answers: multiprocessing.SimpleQueue[accel.Accelerator] = multiprocessing.SimpleQueue()
 
     def ask() -> None:

@@ -37,7 +37,10 @@ def _fuse_trouble() -> str:
     return ""
 
 
-pytestmark = pytest.mark.skipif(bool(_fuse_trouble()), reason=_fuse_trouble() or "FUSE works")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(bool(_fuse_trouble()), reason=_fuse_trouble() or "FUSE works"),
+]
 
 
 class Drive:

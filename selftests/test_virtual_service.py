@@ -17,6 +17,8 @@ from leadline.virtual.profile import (
 from leadline.virtual.request_log import Request, rate_between, true_rates
 from leadline.virtual.service import Op, Service
 
+pytestmark = pytest.mark.alone
+
 MS = 1_000_000
 SECOND = 1_000_000_000
 

@@ -16,6 +16,12 @@ RIGS = Path(leadline.__file__).parent / "rigs"
 MakeRig = Callable[..., Path]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.alone)
+
+
 @pytest.fixture(scope="session")
 def make_rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeRig]:
     """A function that writes a rig file like the packaged one, under a name of its own.
