@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from leadline.drive import guard
 from leadline.drive.bind import Drive
-from leadline.drive.guard import Refused, admit, reasons_against
+from leadline.drive.guard import Refused, admit, admit_rig, is_own_machine, reasons_against
 from leadline.drive.in_use import (
     Node,
     Signature,
@@ -195,3 +196,23 @@ def test_without_both_keys_the_drive_is_not_even_opened(
         nowhere = replace(drive, node="/dev/leadline-nowhere")
         admit(host, spec, nowhere, "write", allow_writes=allow)
     assert "everything on the drive will be lost" in str(caught.value)
+
+
+def test_any_outlet_may_be_cut_only_where_nothing_but_the_system_is_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = {"sdx": uses("22 1 8:1 / / rw - ext4 /dev/sda1 rw"), "sdy": Uses((), (), ())}
+    monkeypatch.setattr(guard, "uses_of_all", lambda host: found)
+    with open_host(HostSpec(reach="local")) as here:
+        with admit_rig(here, []) as leave:
+            assert leave.at_risk == ("/",), "and this machine's own drives are admitted"
+        found["sdy"] = uses()
+        with pytest.raises(Refused, match=r"no outlet is switched:\n  - sdy is in use"):
+            admit_rig(here, [])
+
+
+def test_the_machine_that_we_run_on_is_known_by_its_boot() -> None:
+    with open_host(HostSpec(reach="local")) as here:
+        assert is_own_machine(here)
+        here._wire.hello["boot_id"] = "another"
+        assert not is_own_machine(here)

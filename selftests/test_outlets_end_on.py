@@ -20,7 +20,7 @@ from leadline.inventory.rig import HostSpec
 from leadline.power import spin_up
 from leadline.power.cycle import carry_out
 from leadline.power.dark import HotPlug
-from leadline.power.outlets import ENTRY, lent, restore_outlets
+from leadline.power.outlets import ENTRY, Rescan, lent, restore_outlets
 from leadline.power.pdu import open_pdu
 from leadline.power.spin_up import SpinUp
 from leadline.power.supplies import Supply
@@ -259,3 +259,18 @@ def test_disks_that_a_dead_run_left_off_are_started_in_turn(
     stage.pdu.close()
     assert len(restore_outlets(here, directory=str(folder))) == 2
     assert clock.sleeps == [5.0]
+
+
+def test_all_drives_that_were_taken_out_are_looked_for_again(stage: Stage, here: Host) -> None:
+    directory = str(stage.tmp_path / "journal")
+    scans = [stage.tmp_path / name for name in ("scan1", "scan2")]
+    rescan = Rescan(HostSpec(reach="local"), tuple(map(str, scans)))
+    with (
+        pytest.raises(RigTrouble, match="the connection was closed"),
+        open_host(HostSpec(reach="local")) as dying,
+        lent(Journal(dying, "dead", directory=directory), stage.supplies(2), print, rescan),
+    ):
+        dying.close()  # as a killed run's does: nothing can be put on record any more
+    stage.pdu.close()
+    restore_outlets(here, directory=directory)
+    assert [scan.read_text() for scan in scans] == ["- - -\n"] * 2

@@ -191,6 +191,30 @@ def test_a_hosts_outlet_takes_drives_with_outlets_of_their_own(rig: Rig) -> None
     assert rig.did == ["admitted the host of 2", "released the host"]
 
 
+def test_a_killed_cycle_leaves_on_record_where_every_drive_is_to_be_looked_for(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def eyes(host: Host, drive: Drive, disks: Sequence[Seen], *_: object) -> Eyes:
+        made = rig.eyes(host, drive, disks)
+        made.scan_path = f"/sys/class/scsi_host/of-{made.slot}/scan"
+        return made
+
+    for module in (cycle, command):
+        monkeypatch.setattr(module, "Sight", eyes)
+    records: list[str] = []
+
+    def read(outlet: int, on: bool) -> None:
+        (path,) = (rig.stage.tmp_path / "journal").iterdir()
+        records.append(path.read_text())
+        rig.both_go(outlet, on)
+
+    rig.stage.world.switched = read
+    assert rig.run("both", "cycle", outlets=[OF_BOTH])[0] == 0
+    assert len(records) == 2
+    for record in records:
+        assert '["/sys/class/scsi_host/of-a/scan", "/sys/class/scsi_host/of-b/scan"]' in record
+
+
 def test_a_neighbour_is_looked_over_and_awaited(rig: Rig) -> None:
     rig.stage.world.fed = {2: "a"}
     rig.stage.world.switched = rig.both_go

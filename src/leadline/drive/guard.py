@@ -156,13 +156,34 @@ def admit_host(
     nothing else: its boot medium is expected to be mounted, any other disk in use is a
     reason to refuse.
     """
-    if host.boot_id() == _own_boot_id():
+    if is_own_machine(host):
         reason = "its outlet feeds the machine that Leadline itself runs on"
         raise Refused(
             f"{host.name}: the host's power is not cut: {reason}; steer the rig from another "
             "machine (`reach: ssh`)",
             [reason],
         )
+    return _admit_all(host, drives, held, "the host's power is not cut")
+
+
+def admit_rig(host: Host, drives: Sequence[Drive]) -> HostAdmission:
+    """Admit to cutting any outlet of a rig while nobody knows yet what it feeds.
+
+    Refuses as :func:`admit_host` does, for each outlet may turn out to be the host's; but
+    drives of the machine that Leadline runs on are admitted: whoever asks leaves out the
+    outlets that are known to feed it.
+    """
+    return _admit_all(host, drives, (), "no outlet is switched")
+
+
+def is_own_machine(host: Host) -> bool:
+    """Whether Leadline runs on it, however it was reached."""
+    return host.boot_id() == _own_boot_id()
+
+
+def _admit_all(
+    host: Host, drives: Sequence[Drive], held: Sequence[Admission], deed: str
+) -> HostAdmission:
     declared = {drive.name for drive in drives}
     kept = {admission.drive.name for admission in held}
     with ExitStack() as stack:
@@ -177,7 +198,7 @@ def admit_host(
         ]
         if reasons:
             raise Refused(
-                f"{host.name}: the host's power is not cut:{_bulleted(reasons)}\n"
+                f"{host.name}: {deed}:{_bulleted(reasons)}\n"
                 "A rig holds its boot medium and drives under test, and nothing else in use",
                 reasons,
             )

@@ -163,10 +163,11 @@ def power_cycle(
     power or the host are not proven, and before anything is cut where the drive's budget is
     spent; Misuse when the outlet feeds the machine that this runs on.
     """
-    subject, sight, toll = _subject(bench, drive, leave, feeds, sharing, abrupt=abrupt)
+    subject, (sight, *others), toll = _subject(bench, drive, leave, feeds, sharing, abrupt=abrupt)
     counted = smart.snapshot(bench.host, drive.node)
     mark = bench.watch.mark() if bench.watch else 0
-    rescan = Rescan(bench.host_spec, sight.scan_path) if feeds == "drive" else None
+    paths = tuple(dict.fromkeys(one.scan_path for one in (sight, *others)))
+    rescan = Rescan(bench.host_spec, paths) if feeds == "drive" else None
     with lent(bench.journal, supplies, subject.put_back, rescan):
         phases, identity, verified = carry_out(
             subject, sight, supplies, leave, toll, off_s=_off_s(drive, sharing), abrupt=abrupt
@@ -212,21 +213,21 @@ def _subject(
     sharing: Sequence[Drive],
     *,
     abrupt: bool,
-) -> tuple[Subject, Sight, Toll]:
-    """What goes dark, its drive, and whom the cut costs: which they can afford."""
+) -> tuple[Subject, list[Sight], Toll]:
+    """What goes dark, its drives, and whom the cut costs: which they can afford."""
     if feeds == "host":
         _refuse_own_machine(bench.host)
     disks = scan(bench.host)
-    sight, *others = (
+    sights = [
         Sight(bench.host, each, disks, bench.watch, bench.rig_journal) for each in (drive, *sharing)
-    )
-    cuts = [Cut(each.drive.spec, abrupt and each.rotates) for each in (sight, *others)]
+    ]
+    cuts = [Cut(each.drive.spec, abrupt and each.rotates) for each in sights]
     toll = Toll(cuts, bench.journal.run)
     toll.afford()
     if feeds != "host":
-        return HotPlug(sight, others), sight, toll
+        return HotPlug(sights[0], sights[1:]), sights, toll
     at_risk = leave.at_risk if isinstance(leave, HostAdmission) else ()
-    return WholeHost(bench.host, bench.host_spec, [sight, *others], at_risk), sight, toll
+    return WholeHost(bench.host, bench.host_spec, sights, at_risk), sights, toll
 
 
 def go_dark(

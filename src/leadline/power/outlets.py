@@ -30,10 +30,10 @@ RESCAN_S = 90.0  # a port that lost its drive is reset a few times before it is 
 
 @dataclass(frozen=True)
 class Rescan:
-    """Where the kernel must be told to look for a drive again: a `scan` attribute in sysfs."""
+    """Where the kernel must be told to look for drives again: `scan` attributes in sysfs."""
 
     host: HostSpec
-    path: str
+    paths: tuple[str, ...]
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def lent(
     record = {
         "outlets": [_on_record(supply) for supply in supplies],
         "rescan": rescan_at
-        and {"host": rescan_at.host.model_dump(mode="json"), "path": rescan_at.path},
+        and {"host": rescan_at.host.model_dump(mode="json"), "paths": rescan_at.paths},
     }
     entry = journal.open_entry(ENTRY, record)
     try:
@@ -130,7 +130,8 @@ def _restore(dead: DeadEntry, logs: ByteLogs | None) -> list[str]:
         spec_of_host = HostSpec.model_validate(record["host"])
         try:
             with open_host(spec_of_host) as host:
-                rescan(host, record["path"])
+                for path in record["paths"]:
+                    rescan(host, path)
         except RigTrouble as trouble:  # the outlets are on, which was the promise
             said.append(f"the drive may have to be looked for (rescan): {trouble}")
     return said
