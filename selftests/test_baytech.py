@@ -136,14 +136,16 @@ def test_a_prompt_too_many_is_not_the_end_of_a_table() -> None:
         line.byte_s = 0.001
         line.written = b""
 
-        def prompt_first(data: bytes) -> bytes | None:
-            if data == b"status\r":
-                line.coming.append((line.time, PROMPT))
-            return None
+        def two_prompts(data: bytes) -> bytes | None:
+            if data != b"\r":
+                return None
+            line.coming.append((line.time, PROMPT))
+            line.coming.append((line.time + 0.01, PROMPT))
+            return b""
 
-        line.instead = prompt_first
+        line.instead = two_prompts
         assert pdu.status() == line.dialogue.contacts
-        assert line.written == b"status\r", "asked once"
+        assert line.written == b"\rstatus\r", "asked once"
 
 
 def test_after_ctrl_c_the_line_is_set_right_before_it_is_used() -> None:

@@ -263,7 +263,7 @@ def test_every_byte_is_kept(tmp_path: Path) -> None:
     ):
         pdu.switch(2, False)
     sent = b"".join(chunk.data for chunk in log.chunks if chunk.sent)
-    assert sent.lstrip(b"\x08") == b"\rstatus\roff 2\rstatus\r"
+    assert sent.lstrip(b"\x08") == b"\r\r\rstatus\r\roff 2\r\rstatus\r"
 
 
 # The command, before a host that does not answer.

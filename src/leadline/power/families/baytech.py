@@ -39,7 +39,6 @@ GRAMMAR = Grammar(
         password=re.compile(_LINE + rb"[\w ]*password[> :]*\Z", re.IGNORECASE),
         denied=re.compile(rb"Invalid (?:password|login)", re.IGNORECASE),
     ),
-    handshake=False,
 )
 
 COMMAND_S = 10.0  # the prompt comes back when the relay has moved; powerman waits as long

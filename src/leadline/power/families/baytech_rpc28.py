@@ -42,5 +42,5 @@ class BaytechRpc28(BaytechRpc3):
     """One RPC-28, RPC-22 or RPC-18D behind a session."""
 
     dialect: ClassVar[Dialect] = Dialect(
-        replace(GRAMMAR, unit="a BayTech RPC-28, RPC-22 or RPC-18", handshake=True), parse_status
+        replace(GRAMMAR, unit="a BayTech RPC-28, RPC-22 or RPC-18"), parse_status
     )
