@@ -21,6 +21,7 @@ from leadline.host.connection import Host, open_host
 from leadline.host.lease import take
 from leadline.inventory.rig import DriveSpec, HostSpec
 from leadline.power import blackout
+from leadline.power.families.baytech import BaytechRpc3
 from leadline.power.outlets import ENTRY
 from leadline.power.pdu import open_pdu
 from leadline.virtual.pdus.pty import VirtualPdu
@@ -161,6 +162,7 @@ def test_programs_get_one_object(rig: Rig) -> None:
         "outlet": 3,
         "says": ["a"],
         "feeds": ["b"],
+        "verified": True,
         "where": f"{rig.path}:7",
     }
     assert (said["rig"], said["holds"], said["written"]) == ("bench", False, False)
@@ -264,6 +266,24 @@ def test_an_outlet_that_is_off_is_somebody_elses_wish(rig: Rig) -> None:
     assert code == 3
     assert "outlet a: outlet 4 of PDU p is off, so what it feeds cannot be seen" in err
     assert f"`leadline power --rig {rig.path} a on` switches it on" in err
+
+
+def test_a_pdu_that_cannot_tell_is_believed_by_the_drives_alone(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BaytechRpc3, "reads_back", False)
+    code, out, _ = rig.run("--yes", "--json", "--all-outlets")
+    said = json.loads(out)
+    assert code == 0
+    assert [(each["feeds"], each["verified"]) for each in said["outlets"]] == [
+        (["a"], False),
+        (["b"], False),
+    ]
+    assert rig.cuts == ["outlet 2 off", "outlet 2 on", "outlet 3 off", "outlet 3 on"]
+    assert said["not_switched"] == [], "who knows which others are on?"
+    code, _, err = rig.run("--yes", outlets=(OF_A.replace("outlet: 2", "outlet: 4"),))
+    assert code == 2
+    assert "while outlet 4 of PDU p was off (unverified: its PDU cannot tell), nothing known" in err
 
 
 def test_the_machine_that_we_run_on_is_not_cut(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """`leadline power map` on a virtual rig, whose own file is the truth, with files that are not."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -72,12 +73,18 @@ class Live:
         command = [sys.executable, "-m", "leadline.cli", "power", "map", "--rig", str(path)]
         return [*command, "--yes", *words]
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Byte logs go where they are no user's."""
+        return os.environ | {"XDG_STATE_HOME": str(self.folder / "state")}
+
     def map(self, path: Path, *words: str) -> tuple[int, dict[str, Any], str]:
         """Exit code, the JSON object, stderr; whatever was done, every outlet is on."""
         limit = time.monotonic() + FREE_S
         while True:
             done = subprocess.run(
                 self.argv(path, "--json", *words),
+                env=self.environment,
                 capture_output=True,
                 text=True,
                 timeout=MAP_S,
@@ -164,7 +171,8 @@ def test_what_is_swapped_is_mended_and_then_confirmed_whatever_was_killed_betwee
     assert {each["name"]: each["where"] for each in said["outlets"]} == lines
     assert path.read_text() == right, "comments and all"
 
-    with subprocess.Popen(live.argv(path), stderr=subprocess.DEVNULL) as doomed:
+    argv = live.argv(path)
+    with subprocess.Popen(argv, env=live.environment, stderr=subprocess.DEVNULL) as doomed:
         limit = time.monotonic() + OFF_S
         while live.outlets()["scsi1"]:
             assert doomed.poll() is None
@@ -178,3 +186,7 @@ def test_what_is_swapped_is_mended_and_then_confirmed_whatever_was_killed_betwee
     assert "is on again, after run power map" in err
     assert (code, said["holds"], said["written"]) == (0, True, False)
     assert feeds(said) == {2: ["scsi1"], 3: ["scsi2"]}
+    logs = sorted((live.folder / "state/leadline/serial").glob("*/pdu.log"))
+    kept = logs[-1].read_text()
+    assert r"> off 2\r" in kept, "as every byte"
+    assert r"> off 3\r" in kept

@@ -173,18 +173,18 @@ def _places(
     from leadline.power.mapping import Place, place_of, to_cut
 
     rig = opened.rig
-    states = {
-        Place(name, number): is_on
-        for name, pdu in opened.pdus.items()
-        for number, is_on in pdu.status().items()
-    }
+    on: set[Place] = set()
+    for name, pdu in opened.pdus.items():
+        if pdu.reads_back():
+            on |= {Place(name, number) for number, is_on in pdu.status().items() if is_on}
+        else:  # those that the file names are, or their drives would not be there
+            on |= {place_of(entry) for entry in rig.outlets if entry.pdu == name}
     for entry in rig.outlets:
-        if not states[place_of(entry)]:
+        if place_of(entry) not in on:
             raise RigTrouble(
                 f"{rig.path}: outlet {entry.name}: {place_of(entry)} is off, so what it feeds "
                 f"cannot be seen; `leadline power --rig {rig.path} {entry.name} on` switches it on"
             )
-    on = {place for place, is_on in states.items() if is_on}
     places = to_cut(rig, on, all_outlets=arguments.all_outlets, own_machine=own_machine)
     if not places:
         raise Misuse(

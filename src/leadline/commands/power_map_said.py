@@ -74,15 +74,17 @@ def went(observation: Observation) -> str:
 
 def entry(each: Finding, seen: Sequence[Observation]) -> dict[str, Any]:
     """One outlet, for programs."""
+    cuts = [one for one in seen if each.place in one.places]
     return {
         "name": each.entry.name if each.entry else None,
         "pdu": each.place.pdu,
         "outlet": each.place.outlet,
         "says": None if each.says is None else sorted(each.says),
         "feeds": sorted(each.feeds),
+        "verified": bool(cuts) and all(one.verified for one in cuts),
         "where": each.where,
         "problem": each.problem,
-        "seconds": round(sum(one.seconds for one in seen if each.place in one.places), 1),
+        "seconds": round(sum(one.seconds for one in cuts), 1),
     }
 
 

@@ -68,7 +68,7 @@ def observe(machine: Machine, eyes: Sequence[Eyes], cut: Cut, leave: Leave) -> O
         one.delete()
     machine.run(SYNC, deadline=SYNC_S)
     boot = machine.boot_id()
-    switch_all(cut.supplies, on=False)
+    switched = switch_all(cut.supplies, on=False)
     off_at = time.monotonic()
     leave.release()  # while it is held, the kernel keeps the old nodes' names
     time.sleep(cut.off_s)
@@ -89,6 +89,7 @@ def observe(machine: Machine, eyes: Sequence[Eyes], cut: Cut, leave: Leave) -> O
         dark=frozenset([HOST]) if rebooted else _dark(eyes, looks or ()),
         strangers=_strangers(eyes, looks or ()),
         unseen=looks is None and not rebooted,
+        verified=all(one.verified for one in switched),
         seconds=time.monotonic() - began,
     )
 

@@ -35,13 +35,15 @@ class Observation:
     """What was dark while these outlets were off together.
 
     `strangers` are disks that the rig file does not have, by model and serial number.
-    `unseen`: contact with the host was lost and its power was not, so nobody looked.
+    `unseen`: contact with the host was lost and its power was not, so nobody looked.  Not
+    `verified`: a PDU cannot tell whether it was off.
     """
 
     places: tuple[Place, ...]
     dark: Words
     strangers: tuple[str, ...] = ()
     unseen: bool = False
+    verified: bool = True
     seconds: float = 0.0
 
 
@@ -210,7 +212,7 @@ def _falls_alone(
 def _problem(rig: Rig, entry: OutletSpec, feeds: Words, seen: Sequence[Observation]) -> str:
     says, place = said(entry), place_of(entry)
     found = f"outlets[{entry.name}].feeds: found {shown_feeds(_words(entry))}"
-    off, strangers = f"while {place} was off", _strangers(place, seen)
+    off, strangers = f"while {place} was off{_unverified(place, seen)}", _strangers(place, seen)
     if _unseen(place, seen):
         return f"{found}, and {off} {_UNSEEN}"
     if feeds == says:
@@ -255,6 +257,11 @@ def _strangers(place: Place, seen: Sequence[Observation]) -> str:
 
 def _unseen(place: Place, seen: Sequence[Observation]) -> bool:
     return any(each.unseen for each in seen if each.places == (place,))
+
+
+def _unverified(place: Place, seen: Sequence[Observation]) -> str:
+    verified = all(each.verified for each in seen if place in each.places)
+    return "" if verified else " (unverified: its PDU cannot tell)"
 
 
 def _listed(words: Collection[str]) -> str:
