@@ -171,6 +171,17 @@ def test_an_outlet_that_a_dead_run_left_off_is_switched_on_and_said(rig: Rig) ->
     assert err.startswith("leadline: outlet 4 of PDU 'p'")
 
 
+def test_another_rigs_outlet_that_cannot_be_switched_on_is_only_said(rig: Rig) -> None:
+    with open_host(HostSpec(reach="local")) as dying:
+        pdu = pdu_spec(rig.stage.tmp_path / "gone").model_dump()
+        record = {"outlets": [{"pdu": pdu, "outlet": 4}], "rescan": None}
+        journal.Journal(dying, "dead").open_entry(ENTRY, record)
+    for _ in range(2):
+        code, _, err = rig.run("a", "cycle")
+        assert code == 0
+        assert "left off by run dead, and cannot be switched on" in err
+
+
 @pytest.mark.parametrize("yes", [False, True])
 def test_one_of_two_outlets_proves_nothing_about_the_drive(rig: Rig, yes: bool) -> None:
     words = ("a", "off", "--yes") if yes else ("a", "off")

@@ -15,10 +15,11 @@ from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal
 from leadline.host.lease import LeaseTaken, holder_text, take
 from leadline.inventory.rig import DriveSpec, HostSpec, OutletSpec, Rig
+from leadline.mend import mend_outlets
 from leadline.power.byte_log import ByteLogs
 from leadline.power.comparison import unchanged_but_for
 from leadline.power.cycle import Bench, await_ready, power_cycle, power_off
-from leadline.power.outlets import lent, restore_outlets
+from leadline.power.outlets import lent
 from leadline.power.pdu import Switched
 from leadline.power.sight import Sight
 from leadline.power.supplies import Supply, open_supplies, switch_all
@@ -45,7 +46,7 @@ def go_dark(
     """
     with ExitStack() as stack:
         here = stack.enter_context(open_host(HostSpec(reach="local")))
-        for sentence in restore_outlets(here, logs=logs):
+        for sentence in mend_outlets(here, [rig], logs):
             print(f"leadline: {sentence}", file=sys.stderr)
         supplies = stack.enter_context(open_supplies(rig, outlets, logs))
         if action == "off" and not any(map(_may_be_on, supplies)):
