@@ -16,6 +16,7 @@ from leadline.judge import LONGEST_BATCH_S, SliceJudge
 from leadline.load.slices import WARM_UP_S, Slice, SliceSetting, void_names
 from leadline.load.workload import Workload, random_read
 from leadline.plans import Noise
+from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.contrast import BUDGET_S
 from leadline.verdict.verdict import Verdict
 from leadline.visiting import SLICE_S
@@ -66,6 +67,7 @@ def settle(
         keep_verdict=lambda claim, verdict, explanation: None,
         slice_s=rig.slice_s,
         budget_s=budget_s,
+        curve_budget_s=CURVE_BUDGETS * budget_s,
         repeat="./run bench ratios",
         noise=Noise(sigma_d=sigma_d, note=""),
     )

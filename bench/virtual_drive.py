@@ -20,6 +20,7 @@ from leadline.load.fio import run_slices
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload, random_read
 from leadline.plans import Noise
+from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.verdict import Verdict
 from leadline.virtual import rig as virtual
 from leadline.virtual.request_log import read_request_log, true_rates
@@ -71,6 +72,7 @@ class UnderTest:
             keep_verdict=keep,
             slice_s=0.5,
             budget_s=130.0,
+            curve_budget_s=CURVE_BUDGETS * 130.0,
             repeat="./run bench",
             noise=Noise(note=""),
         )

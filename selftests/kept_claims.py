@@ -18,6 +18,7 @@ from leadline.plans import Noise
 from leadline.recompute import Difference, differences
 from leadline.results.record import FILE_NAME, Record
 from leadline.results.stored import read_run
+from leadline.selection import CURVE_BUDGETS
 from selftests.slice_drive import SliceDrive
 
 CELL = "bench-slot1-MODEL-1.0"
@@ -58,6 +59,7 @@ class Kept:
             keep_verdict=lambda claim, verdict, text: keeping.verdict(judge, claim, verdict, text),
             slice_s=0.5,
             budget_s=self.budget_s,
+            curve_budget_s=CURVE_BUDGETS * self.budget_s,
             repeat="leadline hil -k this",
             noise=self.noise,
         )

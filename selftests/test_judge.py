@@ -12,6 +12,7 @@ from leadline.expected import Limit
 from leadline.judge import FEWEST_BLOCKS, LONGEST_BATCH_S, SliceJudge
 from leadline.load.slices import FIO_CPU, LITTLES_LAW, TOO_SHORT, Slice
 from leadline.load.workload import random_read
+from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.ratio import judge_ratio
 from leadline.verdict.verdict import Outcome, Verdict
 from selftests.slice_drive import SliceDrive
@@ -43,6 +44,7 @@ def judged(drive: SliceDrive, budget_s: float = 130.0) -> tuple[Load, Kept]:
         keep_verdict=keep_verdict,
         slice_s=0.5,
         budget_s=budget_s,
+        curve_budget_s=CURVE_BUDGETS * budget_s,
         repeat="leadline hil -k this",
     )
     return Load(random_read(), judge, full_depth=32), kept

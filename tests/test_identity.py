@@ -7,6 +7,8 @@ firmware revision: SAT-4 shows four of its eight characters.
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 
 def test_identity_matches_rig_file(drive, cell, drive_spec):
     found = drive.identity

@@ -8,6 +8,8 @@ ATA8-ACS 7.16.7.38 (word 75) and SATA 3 13.2.1.18 (word 76).
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.protocol("sata")
 def test_drive_advertises_ncq(identify, drive_model):

@@ -7,6 +7,8 @@ failed, whatever it says of itself.
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 
 def test_drive_comes_back_as_itself(power_cycle):
     assert power_cycle.verified

@@ -1,14 +1,53 @@
-"""Does a deeper queue make the drive faster?
+"""Does a deeper queue make the drive faster, and does every depth do its part?
 
-From a depth sweep on server SSDs (70/30 random 4 KiB, device queue depth 1 to 31):
-below the controller's 8 channels throughput collapses, and depth 1 gives about a
-quarter of depth 8.  Recorded sweeps of other SATA SSDs put the ratio for random
-reads between 3.2 and 9.5; the firmware matrix holds the limit for each class.
+From a depth sweep on server SSDs (70/30 random 4 KiB, 128 requests offered, device queue
+depth 1 to 31): below the controller's 8 channels throughput collapses, depth 1 gives about
+a quarter of depth 8, and depth 19 dips between good neighbours, again and again.  Recorded
+sweeps of other SATA SSDs put the ratio of depth 8 to depth 1 for random reads between 3.2
+and 9.5; the firmware matrix holds the limits of each class.
 """
 
 import pytest
 
 
+@pytest.mark.quick
+@pytest.mark.drive_time(60)
 @pytest.mark.claim("depth_8_over_depth_1")
 def test_depth_8_is_at_least_three_times_depth_1(random_read, expected):
     assert random_read.at(depth=8) >= expected.depth_8_over_depth_1 * random_read.at(depth=1)
+
+
+@pytest.mark.acceptance
+@pytest.mark.drive_time(60)
+@pytest.mark.claim("ncq_off_over_on")
+def test_switching_ncq_off_costs_what_it_should(random_read, expected):
+    """A drive that does not miss its queue has none: commands at depth 1 are not queued."""
+    whole_queue = random_read.at(depth=random_read.full_depth)
+    assert random_read.at(depth=1) <= expected.ncq_off_over_on * whole_queue
+
+
+@pytest.mark.acceptance
+@pytest.mark.drive_time(600)
+@pytest.mark.claim("no_dip")
+@pytest.mark.no_limit
+def test_no_depth_is_slower_than_its_neighbours(random_read):
+    """Held for every class: nothing in a drive's making singles out one depth."""
+    assert random_read.curve().has_no_dip()
+
+
+@pytest.mark.acceptance
+@pytest.mark.drive_time(300)
+@pytest.mark.claim("no_collapse")
+@pytest.mark.no_limit
+def test_the_deepest_queue_keeps_the_best_rate(random_read):
+    """Held for every class: what a drive cannot work on yet, it has only to hold."""
+    assert random_read.curve().does_not_collapse(within=0.1)
+
+
+@pytest.mark.acceptance
+@pytest.mark.drive_time(300)
+@pytest.mark.claim("random_mix_depth_8_over_depth_1")
+def test_a_busy_server_needs_the_queue(random_mix, expected):
+    """The sweep's own load: of the 128 offered, what the drive may not hold waits in the host."""
+    shallow, deep = (random_mix.at(depth=depth, offered=128) for depth in (1, 8))
+    assert deep >= expected.random_mix_depth_8_over_depth_1 * shallow

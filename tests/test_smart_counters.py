@@ -4,6 +4,10 @@ A damaged cable shows as interface CRC errors (Phy Event Counters, log 11h; attr
 long before a program sees an error; a dying medium as reallocated and pending sectors.
 """
 
+import pytest
+
+pytestmark = pytest.mark.quick
+
 
 def test_no_error_counter_rose(smart_changes):
     indicting = [change for change in smart_changes if change.indicts]

@@ -8,6 +8,7 @@ from leadline.claims import Claim, ClaimFailed, Load
 from leadline.judge import SliceJudge
 from leadline.load.workload import random_read
 from leadline.plans import Noise
+from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.verdict import Outcome, Verdict
 from selftests.virtual.test_load_live import Ssd, bound, ssd
 
@@ -31,6 +32,7 @@ def reads(ssd: Ssd, verdicts: list[Verdict]) -> Load:
         keep_verdict=keep,
         slice_s=0.5,
         budget_s=60.0,
+        curve_budget_s=CURVE_BUDGETS * 60.0,
         repeat="pytest",
         noise=Noise(note=""),
     )

@@ -85,13 +85,15 @@ class Basis(_Stored):
     """What a verdict rests on besides its slices: its statement and all that its judge knew.
 
     `slice_s` is the length of a slice to begin with, `budget_s` the drive time of one claim
-    (seconds), `seed` that of the order in which depths are screened.  Of its slices it has
-    the number and the `results.rows.digest_of` them, so that none is lost unseen.
+    and `curve_budget_s` of one of a curve (seconds), `seed` that of the order in which depths
+    are screened.  Of its slices it has the number and the `results.rows.digest_of` them, so
+    that none is lost unseen.
     """
 
     statement: Annotated[StoredStatement | StoredWithin, Field(discriminator="kind")]
     slice_s: _Positive
     budget_s: _Positive
+    curve_budget_s: _Positive | None = None  # sixteen times budget_s: from before it was kept
     noise: Noise
     seed: int
     slices: int
@@ -104,6 +106,7 @@ def basis_of(statement: Statement, judge: "SliceJudge", slices: "Sequence[SliceR
         statement=stored(statement),
         slice_s=judge.slice_s,
         budget_s=judge.budget_s,
+        curve_budget_s=judge.curve_budget_s,
         noise=judge.noise,
         seed=judge.now.seed,
         slices=len(slices),

@@ -37,6 +37,10 @@ DIP_TOLERANCE = 0.04
 """Half of the dip that must be found, 8 %: see `verdict.curve.DIP_TOLERANCE`."""
 
 
+WHOLE_CURVE = 32
+"""The deepest point of a curve that nobody gave depths for, as NCQ has it; SAS drives hold more."""
+
+
 class ClaimFailed(AssertionError):
     """The drive does not do what the claim says: FAIL, with the whole explanation."""
 
@@ -111,12 +115,13 @@ class Load:
         return Quantity(self, depth or self.full_depth, offered, _named(depth, offered))
 
     def curve(self, depths: Sequence[int] | None = None) -> "Curve":
-        """The rate over the device queue depth: at `depths`, by default at each one there is.
+        """The rate over the device queue depth: at `depths`, or at each up to WHOLE_CURVE.
 
         Raises Misuse on fewer than three depths, on one that is there twice, and on one that
         the drive cannot hold.
         """
-        wanted = sorted(range(1, self.full_depth + 1) if depths is None else depths)
+        whole = range(1, min(self.full_depth, WHOLE_CURVE) + 1)
+        wanted = sorted(whole if depths is None else depths)
         if len(set(wanted)) < max(3, len(wanted)):
             raise Misuse(f"{self.workload.name}.curve({depths}): at least three depths, each once")
         return Curve(self, tuple(self.at(depth=depth) for depth in wanted))

@@ -36,6 +36,16 @@ class Expected:
         return self._at_least("depth_8_over_depth_1")
 
     @property
+    def ncq_off_over_on(self) -> Limit:
+        """Random 4 KiB reads at device queue depth 1 over those at the deepest; at most."""
+        return self._at_most("ncq_off_over_on")
+
+    @property
+    def random_mix_depth_8_over_depth_1(self) -> Limit:
+        """70 % random 4 KiB reads, 30 % writes at device queue depth 8 over those at 1; a ratio."""
+        return self._at_least("random_mix_depth_8_over_depth_1")
+
+    @property
     def ready_s(self) -> Limit:
         """Seconds from power-on until the drive has read from its medium; at most."""
         return self._at_most("ready_s")

@@ -49,7 +49,8 @@ class SliceJudge:
 
     `measure` runs slices on the drive, in order; `keep_slice` and `keep_verdict` are told of
     everything at once, of slices in the order in which they ran; `slice_s` is the length of
-    a slice to begin with, in seconds; `repeat` the command that runs the same test again;
+    a slice to begin with, `budget_s` and `curve_budget_s` what a claim and a claim of a curve
+    may cost, in seconds; `repeat` the command that runs the same test again;
     `noise` the rig's own; `remarks` is where whoever measures says what it saw, by a name,
     for the notes of the claim under way.  `now` is the settling under way, or the last one;
     `begin` gives the next.  A verdict depends on these, its statement and its slices alone,
@@ -62,6 +63,7 @@ class SliceJudge:
     keep_verdict: Callable[[Claim, Verdict, str], None]
     slice_s: float
     budget_s: float
+    curve_budget_s: float
     repeat: str
     noise: Noise = field(default_factory=Noise)
     begin: Callable[[], Settling] = new_settling

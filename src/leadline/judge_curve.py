@@ -29,8 +29,6 @@ from leadline.verdict.verdict import Outcome, Verdict
 if TYPE_CHECKING:
     from leadline.judge import SliceJudge
 
-BUDGETS = 16
-"""What a curve may cost, in budgets of one claim: 32 depths, of which a claim has two."""
 SPOILT_PASSES = 3
 """So many passes with a slice that does not count, and the whole curve does not."""
 
@@ -46,7 +44,7 @@ class Screen:
 
 def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
     """Screen the curve, and confirm each suspect until one fails or all have passed."""
-    budget = BUDGETS * judge.budget_s
+    budget = judge.curve_budget_s
     screen = screened(judge, said.curve, until_sure=True)
     if screen.sweep is None:
         return _void(screen, 1.0 - said.tolerance)
@@ -69,7 +67,7 @@ def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
         return _void(screen, 1.0 - said.within)
     evidence = Evidence(judge.slice_s, spent_s=screen.spent_s)
     plan = _last_against_best(judge, said, collapse_depths(screen.sweep))
-    verdict = judge.carry_out(plan, evidence, BUDGETS * judge.budget_s)
+    verdict = judge.carry_out(plan, evidence, judge.curve_budget_s)
     return _with_shape(verdict, screen.sweep)
 
 
@@ -98,7 +96,7 @@ def screened(judge: "SliceJudge", curve: Curve, *, until_sure: bool) -> Screen:
         if len(passes) < (fewest_passes(len(settings)) if until_sure else 2):
             continue
         sweep = sweep_of([[(depth, each.rate) for depth, each in one.items()] for one in passes])
-        over = spent >= BUDGETS * judge.budget_s
+        over = spent >= judge.curve_budget_s
         if over or not until_sure or not another_pass(sweep):
             return Screen(sweep, spent)
 

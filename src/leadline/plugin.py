@@ -16,7 +16,6 @@ import pytest
 from leadline.errors import Misuse, RigTrouble
 from leadline.process import end_with_parent
 from leadline.running import (
-    DRIVE_TIME_S,
     GATE_OPEN,
     GATE_OPTION,
     RUN,
@@ -26,6 +25,14 @@ from leadline.running import (
     run_from_worker,
     visit_of,
     worker_plan,
+)
+from leadline.selection import (
+    CURVE_BUDGETS,
+    DRIVE_TIME_S,
+    applies,
+    cuts_power,
+    described,
+    imply_purposes,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +54,11 @@ MARKERS = (
     "writes: this test writes to the drive, and is collected only where both keys allow it; the "
     "fixtures that write mean it, too",
     "no_limit: this claim needs no limit from the firmware matrix",
+    "drive_time(seconds): what one claim of this test may cost in drive time, unless --drive-time "
+    "says otherwise",
+    "quick: under three minutes of drive time a drive, together; part of acceptance",
+    "acceptance: what a new drive is held against once; part of soak",
+    "soak: hours",
 )
 
 
@@ -74,10 +86,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--drive-time",
         type=float,
-        default=DRIVE_TIME_S,
         metavar="SECONDS",
-        help="seconds of drive time that one claim may cost before it is inconclusive "
-        f"({DRIVE_TIME_S:g})",
+        help="seconds of drive time that one claim may cost before it is inconclusive (as its "
+        f"test says, else {DRIVE_TIME_S:g}), one of a curve {CURVE_BUDGETS} times that",
     )
     group.addoption(
         "--no-excuses",
@@ -129,12 +140,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("visit", run.visits, ids=ids, indirect=True, scope="session")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    imply_purposes(item)
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    run = config.stash.get(RUN, None)
+    wanted = config.option.collectonly and config.get_verbosity() >= 0
+    return described(items, run) if run is not None and wanted else []
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     run = config.stash.get(RUN, None)
     if run is None:
         return
-    keep = [item for item in items if _applies(item, run)]
+    keep = [item for item in items if applies(item, run)]
     left_out = [item for item in items if item not in keep]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -143,36 +164,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # A drive is flashed as seldom as can be.  Within a visit the files' order holds, but power
     # is cut last: a drive that does not come back has then been asked everything else.
     position = {visit.id: n for n, visit in enumerate(run.visits)}
-    items[:] = sorted(keep, key=lambda item: (position.get(_visit_id(item), -1), _cuts_power(item)))
-
-
-def _cuts_power(item: pytest.Item) -> bool:
-    cuts = {"power_cycle", "abrupt_power_cycle"}
-    return not cuts.isdisjoint(getattr(item, "fixturenames", ()))
-
-
-def _writes(item: pytest.Item) -> bool:
-    return "random_write" in getattr(item, "fixturenames", ()) or bool(
-        item.get_closest_marker("writes")
-    )
+    items[:] = sorted(keep, key=lambda item: (position.get(_visit_id(item), -1), cuts_power(item)))
 
 
 def _visit_id(item: pytest.Item) -> str:
     visit = visit_of(item)
     return visit.id if visit is not None else ""
-
-
-def _applies(item: pytest.Item, run: Run) -> bool:
-    visit = visit_of(item)
-    if visit is None:
-        return True
-    protocols = item.get_closest_marker("protocol")
-    if protocols and run.drive_spec(visit).protocol not in protocols.args:
-        return False
-    if _writes(item) and not (run.allow_writes and run.drive_spec(visit).writes == "allowed"):
-        return False
-    needs_limit = item.get_closest_marker("claim") and not item.get_closest_marker("no_limit")
-    return not needs_limit or claim_of(item) in run.limits(visit)
 
 
 def _excuse_known_issues(item: pytest.Item, run: Run) -> None:
@@ -191,7 +188,7 @@ def _excuse_known_issues(item: pytest.Item, run: Run) -> None:
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Wait for the word of `leadline hil`, whose virtual rigs boot while tests are collected."""
     gate = session.config.option.gate
-    if gate is None or hasattr(session.config, "workerinput"):
+    if gate is None or session.config.option.collectonly or hasattr(session.config, "workerinput"):
         return
     if os.read(gate, len(GATE_OPEN)) != GATE_OPEN:
         pytest.exit("leadline hil has ended before the rig was up", returncode=3)

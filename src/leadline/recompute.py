@@ -21,6 +21,7 @@ from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
 from leadline.results.rows import digest_of, finite, slice_row, verdict_row
 from leadline.results.schema import SliceRow, VerdictRow
+from leadline.selection import CURVE_BUDGETS
 
 ABSENT = "absent"
 _SLICE = TypeAdapter(Slice)
@@ -121,6 +122,7 @@ def _again(row: VerdictRow, basis: Basis, replay: Replay) -> VerdictRow:
         keep_verdict=lambda claim, verdict, explanation: None,
         slice_s=basis.slice_s,
         budget_s=basis.budget_s,
+        curve_budget_s=basis.curve_budget_s or CURVE_BUDGETS * basis.budget_s,
         repeat="",
         noise=basis.noise,
         begin=lambda: Settling(row.settling, basis.seed),

@@ -32,7 +32,7 @@ class Run:
     results: Path
     allow_writes: bool
     no_excuses: bool
-    drive_time_s: float
+    drive_time_s: float | None
 
     def drive_spec(self, visit: "Visit") -> "DriveSpec":
         """The rig file's entry of the drive that is visited."""
@@ -48,8 +48,6 @@ class Run:
 
 
 RUN = pytest.StashKey[Run]()
-DRIVE_TIME_S = 130.0
-"""What one claim may cost unless `--drive-time` says otherwise: two runs of 65 s, as usual."""
 GATE_OPTION, GATE_OPEN = "--gate", b"open"
 """How `leadline hil` tells pytest that its rigs are up: by a word through this descriptor."""
 VERDICTS = pytest.StashKey[list[dict[str, Any]]]()
@@ -122,7 +120,7 @@ def repeating(run: Run, rig: "Rig", node_id: str) -> str:
         words += ["--matrix", str(run.matrix.path)]
     if run.allow_writes:
         words.append("--allow-writes")
-    if run.drive_time_s != DRIVE_TIME_S:
+    if run.drive_time_s is not None:
         words += ["--drive-time", f"{run.drive_time_s:g}"]
     return shlex.join([*words, node_id])
 

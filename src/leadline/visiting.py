@@ -37,6 +37,7 @@ from leadline.plans import Noise
 from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
 from leadline.running import VERDICTS, claim_of, repeating
+from leadline.selection import budget_of
 from leadline.verdict.verdict import Verdict
 from leadline.vetting import Vetting, vet
 
@@ -182,6 +183,7 @@ class OpenVisit:
             item.stash.setdefault(VERDICTS, []).append(verdict_facts(verdict, explanation))
 
         remarks: dict[str, str] = {}
+        budget = budget_of(item, self.station.run)
         judge = SliceJudge(
             cell=cell,
             measure=partial(self.measure, name=name, remarks=remarks),
@@ -189,7 +191,8 @@ class OpenVisit:
             keep_slice=keep_slice,
             keep_verdict=keep_verdict,
             slice_s=slice_s,
-            budget_s=self.station.run.drive_time_s,
+            budget_s=budget.claim_s,
+            curve_budget_s=budget.curve_s,
             repeat=repeating(self.station.run, self.station.rig, item.nodeid),
             noise=self.noise(),
         )

@@ -18,6 +18,7 @@ from leadline.load.workload import random_read
 from leadline.results.rows import slice_row
 from leadline.results.schema import Phase
 from leadline.running import VERDICTS, claim_of
+from leadline.selection import DRIVE_TIME_S
 from leadline.verdict.calibration import rig_noise
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def test_noise(visit: "OpenVisit", request: pytest.FixtureRequest) -> None:
         partial(visit.measure, name=name, remarks={}),
         random_read(),
         slice_s=visit.first_slice_s(),
-        seconds=station.run.drive_time_s,
+        seconds=station.run.drive_time_s or DRIVE_TIME_S,
         deep=min(DEEP, visit.kernel_queue_depth),
         keep_slice=keep_slice,
     )

@@ -30,6 +30,7 @@ from leadline.results.record import Record
 from leadline.results.schema import Phase
 from leadline.run_id import new_run_id
 from leadline.running import GATE_OPEN, GATE_OPTION
+from leadline.selection import USUAL
 
 SUITE = Path(leadline.__file__).parent / "suite"
 VIRTUAL_RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
@@ -41,6 +42,8 @@ What is not listed here goes to pytest (leadline hil -k depth -x -n 2).
 
 examples:
   leadline hil                                    the virtual rig: no hardware needed
+  leadline hil -m acceptance                      all but the hours of -m soak (default: -m quick)
+  leadline hil -m acceptance --collect-only       what that would run, cost and destroy
   leadline hil --no-excuses                       known issues fail, too
   leadline hil --rig rigs/my-bench.yaml           your own drives
   leadline hil --rig a.yaml --rig b.yaml -n 2     two rigs side by side
@@ -145,9 +148,16 @@ def _pytest_arguments(
     words += [f"--rig={path}" for path in rigs]
     words += [f"--matrix={matrix}", f"--results={arguments.results}", f"--run-id={run_id}"]
     words += arguments.rest
-    if not names_tests(arguments.rest):
-        words.append(str(SUITE.resolve()))
-    return words
+    if names_tests(arguments.rest):
+        return words
+    if not _selects(arguments.rest):
+        words += ["-m", USUAL]
+    return [*words, str(SUITE.resolve())]
+
+
+def _selects(words: Sequence[str]) -> bool:
+    """Whether tests are chosen by name or by mark."""
+    return any(word.startswith(("-k", "-m")) for word in words)
 
 
 def names_tests(words: Sequence[str]) -> bool:

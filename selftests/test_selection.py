@@ -1,0 +1,109 @@
+"""Purposes, budgets of drive time, and what `--collect-only` says they cost and destroy."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from leadline.commands import hil
+from leadline.running import Run
+from leadline.selection import Budget, budget_of
+from selftests.vendor import run, vendor
+
+__all__ = ["vendor"]  # a fixture
+
+TESTS = """
+import pytest
+
+@pytest.mark.quick
+def test_quick(visit): pass
+
+@pytest.mark.acceptance
+@pytest.mark.drive_time(90)
+def test_acceptance(visit, random_read): pass
+
+@pytest.mark.soak
+@pytest.mark.drive_time(7200)
+def test_soak(visit): pass
+
+def test_of_no_purpose(visit): pass
+
+def test_destroys(visit, random_write): pass
+
+def test_cuts(visit, power_cycle): pass
+"""
+
+
+def collected(vendor: pytest.Pytester, *words: str) -> list[str]:
+    """The names of the tests that would run on the SCSI drive."""
+    vendor.makepyfile(TESTS)
+    result = run(vendor, "--collect-only", "-q", *words)
+    return [
+        line.partition("::test_")[2].partition("[")[0]
+        for line in result.stdout.lines
+        if "VSCSI" in line
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("quick", ["quick"]),
+        ("acceptance", ["quick", "acceptance"]),
+        ("soak", ["quick", "acceptance", "soak"]),
+        (hil.USUAL, ["quick", "of_no_purpose", "cuts"]),
+    ],
+)
+def test_a_purpose_includes_the_ones_before(
+    vendor: pytest.Pytester, expression: str, expected: list[str]
+) -> None:
+    assert collected(vendor, "-m", expression) == expected
+
+
+def test_collecting_says_what_tests_cost_and_destroy(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile(TESTS)
+    text = run(vendor, "--collect-only").stdout.str()
+    assert "15 tests on drives, at most 364 min of drive time" in text, "three visits of 7290 s"
+    assert "  quick             -  test_quick[" in text
+    assert "  acceptance     90 s  test_acceptance[" in text
+    assert "  soak         7200 s  test_soak[" in text
+    cuts = [line for line in text.splitlines() if line.endswith(", cuts power")]
+    assert len(cuts) == 3
+    assert "DESTROYS DATA" not in text, "the second key is missing"
+    text = run(vendor, "--collect-only", "--allow-writes").stdout.str()
+    destroying = [line for line in text.splitlines() if line.endswith(", DESTROYS DATA")]
+    assert len(destroying) == 3
+    assert "130 s  test_destroys[" in destroying[0], "what a claim costs that says nothing itself"
+
+
+def test_without_a_rig_nothing_is_said(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile("import pytest\n@pytest.mark.quick\ndef test_plain(): pass")
+    result = vendor.runpytest_subprocess("--collect-only", "-m", "acceptance")
+    assert "drive time" not in result.stdout.str()
+    assert "test_plain" in result.stdout.str()
+
+
+def marked(*seconds: float) -> pytest.Item:
+    mark = SimpleNamespace(args=seconds) if seconds else None
+    return cast(pytest.Item, SimpleNamespace(get_closest_marker=lambda name: mark))
+
+
+def told(drive_time_s: float | None) -> Run:
+    return cast(Run, SimpleNamespace(drive_time_s=drive_time_s))
+
+
+def test_the_command_line_decides_then_the_test_then_the_usual() -> None:
+    assert budget_of(marked(), told(None)) == Budget(130, 2080)
+    assert budget_of(marked(90), told(None)) == Budget(90, 90)
+    assert budget_of(marked(90), told(10)) == Budget(10, 160)
+
+
+@pytest.mark.parametrize(
+    ("words", "usual"),
+    [([], True), (["-x"], True), (["-k", "dip"], False), (["-m", "soak"], False), (["."], False)],
+)
+def test_the_suite_without_a_choice_is_the_usual_one(words: list[str], usual: bool) -> None:
+    arguments = SimpleNamespace(rest=words, results=Path("there"))
+    said = hil._pytest_arguments(arguments, [Path("rig.yaml")], Path("m.yaml"), "run-1")  # type: ignore[arg-type]
+    assert (hil.USUAL in said) == usual

@@ -1,0 +1,103 @@
+"""Which tests are collected for which drives, what for, and what they may cost."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pytest
+
+from leadline.running import Run, claim_of, visit_of
+
+DRIVE_TIME_S = 130.0
+"""What one claim may cost unless its test or `--drive-time` says otherwise: two runs of 65 s, as
+usual."""
+CURVE_BUDGETS = 16
+"""What a curve may cost, in budgets of one claim: 32 depths, of which a claim has two."""
+
+WRITING_LOADS = frozenset({"random_write", "random_mix"})
+LOADS = WRITING_LOADS | {"random_read"}
+"""The fixtures of `leadline.fixtures.load`."""
+
+PURPOSES = ("quick", "acceptance", "soak")
+"""What tests are run for, by their marks; each includes the ones before."""
+USUAL = "quick or not (acceptance or soak)"
+"""What `leadline hil` runs unless it is told: tests without a purpose too, such as a vendor's."""
+
+
+def imply_purposes(item: pytest.Item) -> None:
+    """A quick test is part of every acceptance, and that of every soak."""
+    marked = [item.get_closest_marker(purpose) is not None for purpose in PURPOSES]
+    if any(marked):
+        for purpose in PURPOSES[marked.index(True) + 1 :]:
+            item.add_marker(purpose)
+
+
+def applies(item: pytest.Item, run: Run) -> bool:
+    """Whether a test is for the drive of its visit: its protocol, its limits, both write keys."""
+    visit = visit_of(item)
+    if visit is None:
+        return True
+    protocols = item.get_closest_marker("protocol")
+    if protocols and run.drive_spec(visit).protocol not in protocols.args:
+        return False
+    if writes(item) and not (run.allow_writes and run.drive_spec(visit).writes == "allowed"):
+        return False
+    needs_limit = item.get_closest_marker("claim") and not item.get_closest_marker("no_limit")
+    return not needs_limit or claim_of(item) in run.limits(visit)
+
+
+def cuts_power(item: pytest.Item) -> bool:
+    """Whether a test asks for a power cycle."""
+    cuts = {"power_cycle", "abrupt_power_cycle"}
+    return not cuts.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def writes(item: pytest.Item) -> bool:
+    """Whether what is on the drive is lost by a test."""
+    asked = not WRITING_LOADS.isdisjoint(getattr(item, "fixturenames", ()))
+    return asked or bool(item.get_closest_marker("writes"))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Seconds of drive time that one claim may cost, and that one of a curve may."""
+
+    claim_s: float = DRIVE_TIME_S
+    curve_s: float = CURVE_BUDGETS * DRIVE_TIME_S
+
+
+def budget_of(item: pytest.Item, run: Run) -> Budget:
+    """By `--drive-time`, else by the test's mark, else the usual."""
+    mark = item.get_closest_marker("drive_time")
+    if run.drive_time_s is not None:
+        return Budget(run.drive_time_s, CURVE_BUDGETS * run.drive_time_s)
+    return Budget(float(mark.args[0]), float(mark.args[0])) if mark else Budget()
+
+
+def described(items: Iterable[pytest.Item], run: Run) -> list[str]:
+    """A line for each test of each drive, and the sum: what `--collect-only` adds.
+
+    The drive time is what one claim of a test may cost at most; most cost a part of it.
+    """
+    of_drives = [item for item in items if visit_of(item) is not None]
+    if not of_drives:
+        return []
+    minutes = sum(_most_s(item, run) for item in of_drives) / 60
+    head = f"leadline: {len(of_drives)} tests on drives, at most {minutes:.0f} min of drive time"
+    return [head, *(_line(item, run) for item in of_drives)]
+
+
+def _line(item: pytest.Item, run: Run) -> str:
+    purpose = next((each for each in PURPOSES if item.get_closest_marker(each)), "-")
+    seconds = _most_s(item, run)
+    cost = f"{seconds:g} s" if seconds else "-"
+    costs = {"DESTROYS DATA": writes(item), "cuts power": cuts_power(item)}
+    words = [item.name, *(word for word, true in costs.items() if true)]
+    return f"  {purpose:<10}  {cost:>7}  {', '.join(words)}"
+
+
+def _most_s(item: pytest.Item, run: Run) -> float:
+    """Seconds; 0 where no load is measured."""
+    measures = not LOADS.isdisjoint(getattr(item, "fixturenames", ()))
+    if not (measures or item.get_closest_marker("drive_time")):
+        return 0.0
+    return budget_of(item, run).claim_s
