@@ -29,6 +29,7 @@ CLAIMS: dict[str, Callable[[Load, float], Claim]] = {
     "figure": lambda reads, x: reads.at(depth=8) >= 6000.0 * x,
     "scaled figure": lambda reads, x: 2 * reads.at(depth=8, offered=9) <= 11000.0 * x,
     "MB/s": lambda reads, x: reads.at(depth=16).mb_per_s <= 50.0 * x,
+    "time": lambda reads, x: reads.at(offered=16).time_for(10**9) <= 100.0 * x,
     "agreement": lambda reads, x: reads.at(depth=16).agrees_with(
         reads.at(depth=32), within=0.01 + 0.5 * x
     ),

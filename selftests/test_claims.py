@@ -130,7 +130,20 @@ def test_a_rate_is_held_against_a_figure_in_its_own_unit() -> None:
     assert claim.statement.source == "a source"
     claim = load().at(depth=32).mb_per_s >= 200
     assert str(claim) == "random_read.at(depth=32).mb_per_s >= 200 MB/s"
-    assert claim.statement.quantities[0].units_per_request == 4096 / 1e6  # type: ignore[union-attr]
+    (bandwidth,) = claim.statement.quantities  # type: ignore[union-attr]
+    assert bandwidth.in_unit(1000) == 4.096
+    claim = load().at(offered=32).time_for(16 * 10**9) <= 60
+    assert str(claim) == "random_read.at(offered=32).time_for(16 GB) <= 60 s"
+    (time_,) = claim.statement.quantities  # type: ignore[union-attr]
+    assert time_.in_unit(16e9 / 4096 / 50) == pytest.approx(50)
+
+
+def test_a_time_is_held_against_seconds_alone() -> None:
+    reads = load()
+    with pytest.raises(Misuse, match="against a number of seconds"):
+        assert reads.at(depth=8).time_for(10**9) <= 2 * reads.at(depth=1)
+    with pytest.raises(Misuse, match="at least one request"):
+        reads.at(depth=8).time_for(512)
 
 
 @pytest.mark.parametrize("figure", [0, -1, float("nan"), float("inf")])

@@ -88,6 +88,15 @@ def test_a_rate_against_a_figure_is_told_in_the_figures_unit() -> None:
     ]
 
 
+def test_a_time_is_told_in_seconds() -> None:
+    verdict = replace(PASSED, direction="<=", threshold=60.0, unit="slice", count=9, rates=())
+    assert explained(verdict, EIGHT.time_for(16 * 10**9) <= Limit(60, "c", "a data sheet"))[:3] == [
+        "PASS: random_read.at(depth=8).time_for(16 GB) <= 60 s holds on bench-a",
+        "  time: 7.21 [6.98, 7.45] s, over 9 slices",
+        "  threshold: <= 60 s (a data sheet)",
+    ]
+
+
 def test_agreement_says_how_close() -> None:
     verdict = replace(PASSED, direction="within", threshold=0.05, estimate=1.01, low=1, high=1.02)
     lines = explained(verdict, EIGHT.agrees_with(ONE, within=0.05))

@@ -267,6 +267,14 @@ def test_a_rate_against_a_figure() -> None:
     assert kept.verdicts[1].estimate == pytest.approx(7000 * 4096 / 1e6, rel=0.02)
 
 
+def test_a_time_against_a_limit() -> None:
+    reads, kept = judged(SliceDrive({8: 7000}))
+    assert reads.at(depth=8).time_for(7000 * 4096 * 60) <= 70
+    with pytest.raises(ClaimFailed, match="does not hold"):
+        assert reads.at(depth=8).time_for(7000 * 4096 * 60) <= 50
+    assert kept.verdicts[0].estimate == pytest.approx(60, rel=0.02)
+
+
 def test_agreement() -> None:
     reads, kept = judged(SliceDrive({8: 7000, 16: 7070, 31: 9000}))
     assert reads.at(depth=8).agrees_with(reads.at(depth=16), within=0.1)

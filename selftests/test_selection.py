@@ -8,7 +8,7 @@ import pytest
 
 from leadline.commands import hil
 from leadline.running import Run
-from leadline.selection import Budget, budget_of
+from leadline.selection import USUAL, Budget, budget_of
 from selftests.vendor import run, vendor
 
 __all__ = ["vendor"]  # a fixture
@@ -52,7 +52,7 @@ def collected(vendor: pytest.Pytester, *words: str) -> list[str]:
         ("quick", ["quick"]),
         ("acceptance", ["quick", "acceptance"]),
         ("soak", ["quick", "acceptance", "soak"]),
-        (hil.USUAL, ["quick", "of_no_purpose", "cuts"]),
+        (USUAL, ["quick", "of_no_purpose", "cuts"]),
     ],
 )
 def test_a_purpose_includes_the_ones_before(
@@ -106,4 +106,4 @@ def test_the_command_line_decides_then_the_test_then_the_usual() -> None:
 def test_the_suite_without_a_choice_is_the_usual_one(words: list[str], usual: bool) -> None:
     arguments = SimpleNamespace(rest=words, results=Path("there"))
     said = hil._pytest_arguments(arguments, [Path("rig.yaml")], Path("m.yaml"), "run-1")  # type: ignore[arg-type]
-    assert (hil.USUAL in said) == usual
+    assert (USUAL in said) == usual

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leadline.claims import MB_PER_S, REQUESTS_PER_S, Curve, Judge, Load, Quantity
+from leadline.claims import MB_PER_S, REQUESTS_PER_S, SECONDS, Curve, Judge, Load, Quantity
 from leadline.errors import Misuse
 from leadline.load.workload import Workload
 from leadline.plans import Noise
@@ -49,7 +49,8 @@ class StoredQuantity(_Stored):
     named: str
     factor: _Positive
     source: str
-    unit: Annotated[str, Field(pattern=f"^({REQUESTS_PER_S}|{MB_PER_S})$")]
+    unit: Annotated[str, Field(pattern=f"^({REQUESTS_PER_S}|{MB_PER_S}|{SECONDS})$")]
+    volume_bytes: int | None = None
 
 
 class StoredStatement(_Stored):

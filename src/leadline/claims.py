@@ -32,7 +32,7 @@ from leadline.statements import (
 )
 from leadline.verdict.verdict import Outcome, Verdict
 
-REQUESTS_PER_S, MB_PER_S = "requests/s", "MB/s"
+REQUESTS_PER_S, MB_PER_S, SECONDS = "requests/s", "MB/s", "s"
 DIP_TOLERANCE = 0.04
 """Half of the dip that must be found, 8 %: see `verdict.curve.DIP_TOLERANCE`."""
 
@@ -153,6 +153,7 @@ class Quantity:
     factor: float = 1.0
     source: str = ""
     unit: str = REQUESTS_PER_S
+    volume_bytes: int | None = None
 
     # numpy numbers on the left would otherwise try to spread themselves over us.
     __array_ufunc__ = None
@@ -190,10 +191,21 @@ class Quantity:
         """The same as a bandwidth: rate times request size, in 10^6 bytes a second."""
         return replace(self, unit=MB_PER_S)
 
-    @property
-    def units_per_request(self) -> float:
-        """What one request a second is in `unit`."""
-        return 1.0 if self.unit == REQUESTS_PER_S else self.load.workload.block_bytes / 1e6
+    def time_for(self, volume_bytes: int) -> "Quantity":
+        """The same as the seconds that so many bytes take, as in `<= 60`.
+
+        Raises Misuse for less than one request.
+        """
+        if not volume_bytes >= self.load.workload.block_bytes:
+            raise Misuse(f"{self}.time_for({volume_bytes}): bytes, at least one request")
+        return replace(self, unit=SECONDS, volume_bytes=volume_bytes)
+
+    def in_unit(self, rate: float) -> float:
+        """What a rate of so many requests a second is in `unit`, without the factor."""
+        block = self.load.workload.block_bytes
+        if self.unit == MB_PER_S:
+            return rate * block / 1e6
+        return rate if self.volume_bytes is None else self.volume_bytes / (rate * block)
 
     def agrees_with(self, other: "Quantity", *, within: float) -> "Claim":
         """Claim that the two differ by at most `within`: 0.05 is 5 %, of whichever is smaller.
@@ -231,6 +243,8 @@ class Quantity:
             raise Misuse(f"{self} {word} {other}: the two are loads on different drives")
         if other.load.workload != self.load.workload:
             raise Misuse(f"{self} {word} {other}: slices of two workloads are not interleaved")
+        if SECONDS in (self.unit, other.unit):
+            raise Misuse(f"{self} {word} {other}: a time is held against a number of seconds")
         if other.unit != self.unit:
             raise Misuse(f"{self} {word} {other}: one is in {self.unit}, the other in {other.unit}")
         return other
@@ -239,6 +253,8 @@ class Quantity:
         plain = f"{self.load.workload.name}.at({self.named})"
         if self.unit == MB_PER_S:
             plain += ".mb_per_s"
+        elif self.volume_bytes is not None:
+            plain += f".time_for({self.volume_bytes / 1e9:g} GB)"
         return plain if self.factor == 1 else f"{self.factor:g} * {plain}"
 
     __repr__ = __str__

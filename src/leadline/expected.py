@@ -46,6 +46,11 @@ class Expected:
         return self._at_least("random_mix_depth_8_over_depth_1")
 
     @property
+    def refill_16_gb_s(self) -> Limit:
+        """Seconds in which 32 readers fill a cache of 16 GB with 8 KiB random reads; at most."""
+        return self._at_most("refill_16_gb_s")
+
+    @property
     def ready_s(self) -> Limit:
         """Seconds from power-on until the drive has read from its medium; at most."""
         return self._at_most("ready_s")

@@ -1,5 +1,6 @@
 """A verdict in words that a sceptical performance engineer can act on."""
 
+from leadline.claims import SECONDS
 from leadline.remedies import remedy_of
 from leadline.statements import Against, Agreement, NoCollapse, NoDip, Ratio, Statement, Within
 from leadline.verdict.verdict import Outcome, RateEstimate, Verdict
@@ -29,8 +30,9 @@ def explain(verdict: Verdict, statement: Statement, *, cell: str, repeat: str) -
     for name, rate in zip(_names(verdict, statement), verdict.rates, strict=False):
         lines.append(f"  {name}: {_rate(rate)}")
     if verdict.estimate is not None:
+        what = "time" if _unit(statement) == f" {SECONDS}" else _ESTIMATES[type(statement)]
         found = f"{estimate_text(verdict)}{_unit(statement)}, over {_counted(verdict)}"
-        lines.append(f"  {_ESTIMATES[type(statement)]}: {found}")
+        lines.append(f"  {what}: {found}")
     cited = f" ({statement.source})" if statement.source else ""
     lines.append(f"  threshold: {_threshold(verdict, statement)}{cited}")
     lines.append(f"  cost: {verdict.drive_seconds:.1f} drive-seconds")

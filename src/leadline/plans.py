@@ -73,13 +73,16 @@ def plan_of(statement: Contrast, noise: Noise) -> Plan:
     """The plan of a statement that blocks of slices settle by themselves."""
     quantities = statement.quantities
     look, edge = _LOOKS[type(statement)](statement, noise)
-    session = noise.sigma_session if isinstance(statement, Against) else 0.0
+    session = 0.0
+    value: Callable[..., float] = _log_of
+    if isinstance(statement, Against):
+        session, value = noise.sigma_session, _log_in_unit_of(statement)
     return Plan(
         workload=statement.load.workload,
         names=("left", "right")[: len(quantities)],
         sides=tuple(quantity.setting for quantity in quantities),
         look=look,
-        needed=needed_by(_log_of, edge, noise.sigma_d, session),
+        needed=needed_by(value, edge, noise.sigma_d, session),
         order=lambda number: alternating(number, len(quantities)),
     )
 
@@ -100,6 +103,10 @@ def needed_by(
 
 def _log_of(left: float, right: float = 1.0) -> float:
     return math.log(left) - math.log(right)
+
+
+def _log_in_unit_of(said: Against) -> Callable[..., float]:
+    return lambda rate: math.log(said.quantity.in_unit(rate))
 
 
 Look = Callable[[Rates, Progress], Verdict | None]
@@ -143,11 +150,9 @@ def _agreement(said: Agreement, noise: Noise) -> tuple[Look, Edge]:
 
 
 def _against(said: Against, noise: Noise) -> tuple[Look, Edge]:
-    unit = said.quantity.units_per_request
-
     def look(rates: Rates, at: Progress) -> Verdict | None:
         return judge_absolute(
-            [rate * unit for (rate,) in rates],
+            [said.quantity.in_unit(rate) for (rate,) in rates],
             said.threshold,
             said.direction,
             slice_seconds=at.block_seconds,
@@ -158,7 +163,7 @@ def _against(said: Against, noise: Noise) -> tuple[Look, Edge]:
             voids=at.voids,
         )
 
-    return look, _edge(said.threshold / unit, said.direction)
+    return look, _edge(said.threshold, said.direction)
 
 
 _LOOKS: dict[type, Callable[..., tuple[Look, Edge]]] = {

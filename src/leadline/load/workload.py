@@ -61,6 +61,11 @@ def random_read(span: tuple[int, int] | None = None) -> Workload:
     return Workload(name="random_read", rw="randread", block_bytes=4096, span=span)
 
 
+def random_read_8k(span: tuple[int, int] | None = None) -> Workload:
+    """Reads of 8 KiB at uniformly random places: pages of a database that fills its cache."""
+    return Workload(name="random_read_8k", rw="randread", block_bytes=8192, span=span)
+
+
 def random_mix(span: tuple[int, int] | None = None) -> Workload:
     """70 % reads and 30 % writes of 4 KiB at uniformly random places, as of a busy server."""
     return Workload(name="random_mix", rw="randrw", block_bytes=4096, read_percent=70, span=span)
