@@ -50,6 +50,7 @@ class StoredQuantity(_Stored):
     factor: _Positive
     source: str
     unit: Annotated[str, Field(pattern=f"^({REQUESTS_PER_S}|{MB_PER_S})$")]
+    threads: int = 1
 
 
 class StoredStatement(_Stored):
