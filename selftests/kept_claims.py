@@ -33,6 +33,7 @@ CLAIMS: dict[str, Callable[[Load, float], Claim]] = {
     "agreement": lambda reads, x: reads.at(depth=16).agrees_with(
         reads.at(depth=32), within=0.01 + 0.5 * x
     ),
+    "threads": lambda reads, x: reads.at(threads=8) >= 4.0 * x * reads.at(depth=1, threads=8),
     "dip": lambda reads, x: reads.curve(CURVE).has_no_dip(0.01 + 0.2 * x),
     "collapse": lambda reads, x: reads.curve(CURVE).does_not_collapse(0.01 + 0.5 * x),
 }

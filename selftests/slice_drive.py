@@ -30,7 +30,7 @@ class SliceDrive:
     chance: random.Random = field(default_factory=lambda: random.Random(1))
 
     def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> list[Slice]:
-        assert workload.name in ("random_read", "random_write")
+        assert workload.name in ("random_read", "random_write", "sequential_read")
         slices = [self._slice(len(self.settings) + n, each) for n, each in enumerate(settings)]
         self.settings += settings
         self.batches.append(len(settings))

@@ -59,6 +59,24 @@ def test_offered_alone_leaves_the_device_queue_depth_full() -> None:
     assert (quantity.device_depth, quantity.offered_depth) == (32, 1)
 
 
+def test_threads_offer_one_request_each_to_the_whole_queue_or_to_none() -> None:
+    reads = load()
+    on, off = reads.at(threads=8), reads.at(depth=1, threads=8)
+    assert (on.setting.device_depth, on.setting.offered_depth, on.setting.jobs) == (32, 8, 8)
+    assert (off.setting.device_depth, off.setting.offered_depth, off.setting.jobs) == (1, 8, 8)
+    assert str(on >= 3 * off) == (
+        "random_read.at(threads=8) >= 3 * random_read.at(depth=1, threads=8)"
+    )
+
+
+def test_threads_share_what_is_offered_and_share_alike() -> None:
+    quantity = load().at(depth=8, offered=16, threads=4)
+    assert (quantity.setting.offered_depth, quantity.setting.jobs) == (16, 4)
+    assert str(quantity) == "random_read.at(depth=8, offered=16, threads=4)"
+    with pytest.raises(Misuse, match=r"at\(offered=16, threads=3\): each thread offers as much"):
+        load().at(offered=16, threads=3)
+
+
 def test_at_most_is_at_most() -> None:
     reads = load()
     said = ratio(reads.at(depth=8) <= 9 * reads.at(depth=1))
@@ -219,10 +237,11 @@ def test_a_depth_that_the_drive_cannot_hold_is_refused(depth: int) -> None:
 
 
 def test_an_offer_of_nothing_is_refused() -> None:
-    with pytest.raises(Misuse, match="needs depth= or offered="):
+    with pytest.raises(Misuse, match="needs depth=, offered= or threads="):
         load().at()
-    with pytest.raises(Misuse, match=r"offered=0\): depths start at 1"):
-        load().at(offered=0)
+    for nothing in ({"offered": 0}, {"threads": 0}, {"depth": 8, "threads": -1}):
+        with pytest.raises(Misuse, match="starts at 1"):
+            load().at(**nothing)
 
 
 def test_truth_is_asked_once_however_often_it_is_needed() -> None:

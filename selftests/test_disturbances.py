@@ -140,6 +140,11 @@ def test_a_setting_that_moved_between_two_batches_is_seen() -> None:
 
 def test_a_link_that_is_nearly_full_is_the_limit() -> None:
     assert void_names(found(asked=replace(ASKED, bytes_per_s=541e6))) == {"link-limit"}
+
+
+def test_streams_are_meant_to_fill_the_link() -> None:
+    full = replace(ASKED, bytes_per_s=541e6, sequential=True)
+    assert void_names(found(asked=full)) == set()
     assert void_names(found(asked=replace(ASKED, bytes_per_s=539e6))) == set()
 
 

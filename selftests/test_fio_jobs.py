@@ -3,13 +3,16 @@
 import configparser
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leadline.errors import Misuse
 from leadline.load.jobs import job_text, pipe_names
 from leadline.load.slices import SliceSetting
-from leadline.load.workload import Workload, random_read
+from leadline.load.workload import Workload, random_read, sequential_read
 
 DEPTH_PATH = "/sys/block/sda/device/queue_depth"
 PAIR = (SliceSetting(1, 5), SliceSetting(8, 16))
@@ -128,6 +131,43 @@ def test_every_pipe_is_told_once_and_awaited_once(counts: tuple[int, ...]) -> No
 def test_jobs_of_one_slice_share_the_offered_depth() -> None:
     jobs = parsed([SliceSetting(8, 16, jobs=2)])
     assert [jobs[name]["iodepth"] for name in jobs.sections()] == ["8", "8"]
+
+
+SEQUENTIAL = sequential_read((8 << 30) + 512)
+
+
+def zones(settings: Sequence[SliceSetting]) -> list[tuple[int, int]]:
+    """First byte and end of what each job reads."""
+    jobs = parsed(settings, SEQUENTIAL)
+    places = [(int(jobs[name]["offset"]), int(jobs[name]["size"])) for name in jobs.sections()]
+    return [(offset, offset + size) for offset, size in places]
+
+
+@given(st.integers(1, 64))
+def test_each_stream_reads_in_a_zone_of_its_own(streams: int) -> None:
+    read = zones([SliceSetting(32, streams, jobs=streams)])
+    zone = (8 << 30) // streams
+    for number, (begin, end) in enumerate(read):
+        assert number * zone - streams * 131072 <= begin < end <= (number + 1) * zone
+        assert end - begin >= zone // 2 - 131072
+        assert begin % 131072 == end % 131072 == 0
+
+
+def test_streams_of_two_slices_begin_at_different_places() -> None:
+    read = zones([SliceSetting(32, 4, jobs=4), SliceSetting(1, 4, jobs=4)])
+    assert len({begin for begin, _ in read}) == 8
+
+
+def test_streams_need_a_span_that_has_room_for_them() -> None:
+    for span in (None, (0, 3 << 17)):
+        with pytest.raises(Misuse, match=r"room for 4 stream\(s\) of 131072 bytes"):
+            parsed([SliceSetting(8, 4, jobs=4)], replace(SEQUENTIAL, span=span))
+
+
+def test_random_threads_share_the_whole_span() -> None:
+    jobs = parsed([SliceSetting(32, 8, jobs=8)], random_read((1 << 20, 1 << 24)))
+    assert {jobs[name]["offset"] for name in jobs.sections()} == {"1048576"}
+    assert {jobs[name]["iodepth"] for name in jobs.sections()} == {"1"}
 
 
 @pytest.mark.parametrize(

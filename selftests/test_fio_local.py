@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,8 @@ from leadline.host.connection import Host, open_host
 from leadline.host.trouble import DeadlinePassed
 from leadline.inventory.rig import HostSpec
 from leadline.load.fio import run_slices
-from leadline.load.slices import FIO_CPU, IO_ERRORS, Slice, SliceSetting
-from leadline.load.workload import Workload, random_read
+from leadline.load.slices import FIO_CPU, IO_ERRORS, LITTLES_LAW, Slice, SliceSetting
+from leadline.load.workload import Workload, random_read, sequential_read
 from leadline.virtual.request_log import read_request_log
 
 pytestmark = [
@@ -248,3 +250,39 @@ def test_the_same_seed_reads_the_same_places(host: Host, tmp_path: Path) -> None
     assert len(first) == 10
     assert first == again
     assert first != other
+
+
+def test_each_stream_reads_its_zone_from_front_to_back(host: Host, tmp_path: Path) -> None:
+    block, zone = 128 << 10, FILE_BYTES // 4
+    streams = replace(sequential_read(FILE_BYTES), span=(zone, FILE_BYTES - zone))
+    with drive_model(tmp_path) as medium:
+        (measured,) = run_slices(
+            host,
+            str(medium),
+            streams,
+            [SliceSetting(None, 3, SHORT_S, jobs=3)],
+            depth_path=None,
+            seeds=[1],
+        )
+    assert not spoilt(measured) - {LITTLES_LAW}, "how late this machine is proves nothing here"
+    reads = [each.lba * 512 for each in read_request_log(tmp_path / "requests.jsonl")]
+    for number in (1, 2, 3):
+        read = [at for at in reads if number * zone <= at < (number + 1) * zone]
+        begins = read[0]
+        assert set(read) == set(range(begins, (number + 1) * zone, block))
+        assert all(then - at == block or then == begins for at, then in pairwise(read))
+    assert len(reads) == measured.requests
+
+
+def test_threads_of_one_slice_read_different_places(host: Host, tmp_path: Path) -> None:
+    with drive_model(tmp_path) as medium:
+        run_slices(
+            host,
+            str(medium),
+            random_read((1 << 20, 4 << 20)),
+            [SliceSetting(None, 2, SHORT_S, jobs=2)],
+            depth_path=None,
+            seeds=[1],
+        )
+    reads = [each.lba for each in read_request_log(tmp_path / "requests.jsonl")][:20]
+    assert len(set(reads)) > 17, "of 1024 places"

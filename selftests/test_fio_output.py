@@ -171,6 +171,16 @@ def test_a_drive_that_fails_every_request_is_no_trouble_of_the_rig() -> None:
     assert [each.rate for each in slices] == [0.0, 0.0]
 
 
+def test_a_slice_of_two_threads_counts_from_when_both_are_at_work() -> None:
+    output = output_of(job("s00.0", total_ios=416), job("s00.1", total_ios=416))
+    late = steady_log(CLOCK_MS + 150)
+    batch = batch_of({"output.json": output, "s00.1_lat.2.log": late})
+    (both,) = slices_of(batch, [SliceSetting(8, 32, jobs=2)], (7,))
+    assert both.requests == 832
+    assert both.rate == pytest.approx(1600, rel=0.02)
+    assert both.little_ratio == pytest.approx(1.0, abs=0.02)
+
+
 @pytest.mark.parametrize("error", [0, 16])
 def test_a_batch_in_which_nothing_ran_is_the_rigs_trouble(error: int) -> None:
     """`"error": 0` has been seen with exit code 1: a device that fio may not open."""

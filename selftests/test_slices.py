@@ -206,6 +206,17 @@ def test_a_queue_that_was_not_kept_full_shows_in_its_mean_length() -> None:
     assert found.in_flight / 16 < 0.85
 
 
+def test_threads_that_join_in_late_are_waited_for() -> None:
+    """Eight requests, the last four from 0.15 s on; each takes 10 ms beside the others."""
+    early = closed_loop(4, 8, 0.01)
+    late = [(done + 0.15, latency) for done, latency in closed_loop(4, 8, 0.01, seconds=0.35)]
+    found = measure([*early, *late], seconds=0.5, ran_s=0.5, joined_s=0.15)
+    assert found.in_flight == pytest.approx(8, rel=0.01)
+    assert found.rate == pytest.approx(800, rel=0.03)
+    assert found.window_s == pytest.approx(0.25, abs=0.02)
+    assert measure([*early, *late], seconds=0.5, ran_s=0.5).in_flight < 7.7
+
+
 def test_what_completes_before_the_window_does_not_count() -> None:
     slow_start = [(CLOCK + 0.05, 0.05)] * 5000 + closed_loop(16, 8, 0.0100003)
     assert measured(slow_start).rate == pytest.approx(800, rel=0.03)

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from leadline import vetting
 from leadline.claims import Load, Unsettled
+from leadline.drive import conditions
+from leadline.drive.conditions import Conditions, Surroundings
 from leadline.drive.finding import MEANINGS
 from leadline.errors import Misuse
+from leadline.host.connection import Host
 from leadline.load.target import SAMPLES
-from leadline.load.workload import random_read, random_write
+from leadline.load.workload import random_read, random_write, sequential_read
 from leadline.station import Station
 from leadline.visiting import OpenVisit
 from selftests.slice_drive import SliceDrive
@@ -68,6 +72,21 @@ def test_a_setting_that_moves_under_load_makes_the_verdict_void_and_is_named(
     assert "queue/nomerges was '2' and is '0'" in str(error.value)
     assert bench.did.count("slices") == 1, "no more drive time is spent on it"
     assert all("settings-moved" in row["details"] for row in kept(bench.folder, "slices"))
+
+
+def test_a_full_link_is_the_limit_of_random_reads_and_the_aim_of_streams(
+    opened: OpenVisit, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(host: Host, around: Surroundings, *, before: bool) -> Conditions:
+        return replace(conditions.look(host, around, before=before), link_bytes_per_s=20e6)
+
+    monkeypatch.setattr(vetting, "look", look)
+    streams = opened.load(sequential_read(opened.kernel_capacity_bytes()), request.node)
+    assert streams.at(depth=8) >= 3 * streams.at(depth=1)
+    reads = opened.load(random_read(), request.node)
+    with pytest.raises(Unsettled) as error:
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert voids_of(error) == ["link-limit"]
 
 
 def test_a_drive_counted_errors_under_load(bench: Bench, opened: OpenVisit, reads: Load) -> None:

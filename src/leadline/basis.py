@@ -51,6 +51,7 @@ class StoredQuantity(_Stored):
     source: str
     unit: Annotated[str, Field(pattern=f"^({REQUESTS_PER_S}|{MB_PER_S}|{SECONDS})$")]
     volume_bytes: int | None = None
+    threads: int = 1
 
 
 class StoredStatement(_Stored):

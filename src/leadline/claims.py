@@ -90,29 +90,35 @@ class Load:
     def __repr__(self) -> str:
         return self.workload.name  # pytest prints the arguments of a test that failed
 
-    def at(self, *, depth: int | None = None, offered: int | None = None) -> "Quantity":
+    def at(
+        self, *, depth: int | None = None, offered: int | None = None, threads: int | None = None
+    ) -> "Quantity":
         """The rate, in requests a second, that the drive gives under this load.
 
         `depth` sets the device queue depth and offers a little more than that, so that
         the drive's queue is never short; depth 1 therefore means commands that are not
-        queued.  `offered` alone leaves the device queue depth as the kernel set it and
-        varies what the load generator keeps in flight.  Raises Misuse on a depth that
-        the drive cannot hold.
+        queued.  `offered` or `threads` alone leave the device queue depth as the kernel set
+        it and vary what the load generator keeps in flight.  `threads` share what is offered,
+        by default one request each; of a sequential workload each is a stream, in a zone of
+        the drive that is its own.  Raises Misuse on a depth that the drive cannot hold, and
+        where threads cannot share alike.
         """
-        if depth is None and offered is None:
-            raise Misuse(f"{self.workload.name}.at() needs depth= or offered=")
-        for name, value in (("depth", depth), ("offered", offered)):
+        if depth is None and offered is None and threads is None:
+            raise Misuse(f"{self.workload.name}.at() needs depth=, offered= or threads=")
+        for name, value in (("depth", depth), ("offered", offered), ("threads", threads)):
             if value is not None and value < 1:
-                raise Misuse(f"{self.workload.name}.at({name}={value}): depths start at 1")
+                raise Misuse(f"{self.workload.name}.at({name}={value}): {name} starts at 1")
         if depth is not None and depth > self.full_depth:
             raise Misuse(
                 f"{self.workload.name}.at(depth={depth}): this drive and its controller hold "
                 f"at most {self.full_depth} requests"
             )
+        named = _named(depth, offered, threads)
         if offered is None:
-            assert depth is not None
-            offered = offered_for(depth)
-        return Quantity(self, depth or self.full_depth, offered, _named(depth, offered))
+            offered = threads or offered_for(depth or self.full_depth)
+        if offered % (threads or 1):
+            raise Misuse(f"{self.workload.name}.at({named}): each thread offers as much as another")
+        return Quantity(self, depth or self.full_depth, offered, named, threads=threads or 1)
 
     def curve(self, depths: Sequence[int] | None = None) -> "Curve":
         """The rate over the device queue depth: at `depths`, or at each up to WHOLE_CURVE.
@@ -127,12 +133,12 @@ class Load:
         return Curve(self, tuple(self.at(depth=depth) for depth in wanted))
 
 
-def _named(depth: int | None, offered: int) -> str:
-    if depth is None:
-        return f"offered={offered}"
-    if offered == offered_for(depth):
-        return f"depth={depth}"
-    return f"depth={depth}, offered={offered}"
+def _named(depth: int | None, offered: int | None, threads: int | None) -> str:
+    """What was asked for, without what goes without saying."""
+    if threads is None and depth is not None and offered == offered_for(depth):
+        offered = None
+    asked = {"depth": depth, "offered": offered, "threads": threads}
+    return ", ".join(f"{name}={value}" for name, value in asked.items() if value is not None)
 
 
 def _refuse(what: str, instead: str) -> Callable[..., NoReturn]:
@@ -154,6 +160,7 @@ class Quantity:
     source: str = ""
     unit: str = REQUESTS_PER_S
     volume_bytes: int | None = None
+    threads: int = 1
 
     # numpy numbers on the left would otherwise try to spread themselves over us.
     __array_ufunc__ = None
@@ -221,7 +228,9 @@ class Quantity:
     @property
     def setting(self) -> SliceSetting:
         """The settings of one slice of this quantity, its length left to the judge."""
-        return SliceSetting(device_depth=self.device_depth, offered_depth=self.offered_depth)
+        return SliceSetting(
+            device_depth=self.device_depth, offered_depth=self.offered_depth, jobs=self.threads
+        )
 
     def _claim(self, other: object, direction: Bound) -> "Claim":
         if _is_number(other):

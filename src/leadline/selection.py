@@ -14,7 +14,7 @@ CURVE_BUDGETS = 16
 """What a curve may cost, in budgets of one claim: 32 depths, of which a claim has two."""
 
 WRITING_LOADS = frozenset({"random_write", "random_mix"})
-LOADS = WRITING_LOADS | {"random_read", "random_read_8k"}
+LOADS = WRITING_LOADS | {"random_read", "random_read_8k", "sequential_read"}
 """The fixtures of `leadline.fixtures.load`."""
 
 PURPOSES = ("quick", "acceptance", "soak")

@@ -88,4 +88,5 @@ def _writes_judged(preconditioned: Preconditioned | None) -> Finding:
 def _asked(workload: Workload, slices: Sequence[Slice]) -> Asked:
     fastest = max((each.rate for each in slices), default=0.0)
     requests = sum(each.requests for each in slices)
-    return Asked(requests, workload.block_bytes, fastest * workload.block_bytes)
+    bytes_per_s = fastest * workload.block_bytes
+    return Asked(requests, workload.block_bytes, bytes_per_s, workload.sequential)

@@ -13,7 +13,7 @@ from leadline.host.programs import require
 from leadline.host.trouble import DeadlinePassed, ProgramFailed, last_lines, printable
 from leadline.load.jobs import job_name, job_text, pipe_names
 from leadline.load.measure import Measured, measure
-from leadline.load.output import Batch, JobResult, read_batch
+from leadline.load.output import Batch, JobResult, Requests, read_batch
 from leadline.load.slices import WARM_UP_S, Slice, SliceSetting, void_names
 from leadline.load.workload import Workload
 
@@ -127,9 +127,11 @@ def slices_of(
     for index, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
         names = [job_name(index, job) for job in range(setting.jobs)]
         jobs = [batch.jobs[name] for name in names if name in batch.jobs]
-        requests = [each for name in names for each in batch.requests.get(name, [])]
+        logs = [log for name in names if (log := batch.requests.get(name))]
+        requests = [each for log in logs for each in log]
         ran_s = max((job.ran_s for job in jobs), default=0.0)
-        measured = measure(requests, seconds=setting.seconds, ran_s=ran_s)
+        joined_s = _joined_s(logs)
+        measured = measure(requests, seconds=setting.seconds, ran_s=ran_s, joined_s=joined_s)
         depth = _depth_read(batch.depths.get(names[0], ""), setting)
         bare = _slice(setting, measured, jobs, job=names[0], seed=seed, device_depth=depth)
         gap_s = None
@@ -138,7 +140,8 @@ def slices_of(
             gap_s = None if drained is None else measured.first - drained
             drained = measured.last
         started = measured.first - (origin or measured.first)
-        begins, ends = measured.first + WARM_UP_S, measured.first + setting.seconds
+        begins = measured.first + joined_s + WARM_UP_S
+        ends = measured.first + setting.seconds
         held = [count for at, count in in_flight if begins <= at < ends]
         counted = sum(job.counted for job in jobs)
         placed = replace(
@@ -153,6 +156,12 @@ def slices_of(
             replace(placed, voids=void_names(placed, logged=len(requests), counted=counted))
         )
     return slices
+
+
+def _joined_s(logs: Sequence[Requests]) -> float:
+    """How long after the first of several threads the last made its first request, seconds."""
+    firsts = [min(done - latency for done, latency in log) for log in logs]
+    return max(firsts) - min(firsts) if firsts else 0.0
 
 
 def _slice(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from leadline.errors import Misuse
 from leadline.load.slices import SliceSetting
-from leadline.load.workload import MIXES, Workload
+from leadline.load.workload import MIXES, Workload, stream
 
 LOG_ENTRIES_SINCE = (3, 29)
 LOG_ENTRIES_A_SECOND = 500_000
@@ -47,6 +47,8 @@ def job_text(
         for job in range(setting.jobs):
             lines += ["", f"[{job_name(index, job)}]"]
             lines += _slice_options(setting, index, job, seed, fio_version)
+            if workload.sequential:
+                lines += _place(*stream(workload, job, setting.jobs, seed))
             lines += _turns(settings, index, job, depth_path)
     return "\n".join(lines) + "\n"
 
@@ -80,12 +82,15 @@ def target_options(node: str, workload: Workload) -> Iterator[str]:
     if workload.rw in MIXES:
         yield f"rwmixread={workload.read_percent}"
     if workload.span is not None:
-        offset, size = workload.span
-        yield from (f"offset={offset}", f"size={size}")
+        yield from _place(*workload.span)
     if workload.writes:
         yield "refill_buffers=1"
     yield from ("ioengine=libaio", "direct=1", "thread=1")
     yield from ("allow_mounted_write=0", "allow_file_create=0")
+
+
+def _place(offset: int, size: int) -> tuple[str, str]:
+    return f"offset={offset}", f"size={size}"
 
 
 def _common(node: str, workload: Workload) -> Iterator[str]:

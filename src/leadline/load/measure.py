@@ -29,12 +29,13 @@ class Measured:
     drain_s: float
 
 
-def measure(requests: Requests, *, seconds: float, ran_s: float) -> Measured:
+def measure(requests: Requests, *, seconds: float, ran_s: float, joined_s: float = 0.0) -> Measured:
     """Measure a slice of `seconds` from its logged requests, in any order.
 
     `ran_s` is how long fio says that the job ran, drain included: it dates the end of
     issuing from the last completion, for opening the device may delay the first request.
-    The window runs from WARM_UP_S after the first issue to that end.
+    The window runs from WARM_UP_S after the first issue to that end; where several threads
+    share the load, from WARM_UP_S after the last of them joined in, `joined_s` after the first.
 
     A request counts for the rate with the share of its time in flight that lies in the
     window: 1 for nearly all, less for those that straddle an edge.  Whole requests would
@@ -45,7 +46,7 @@ def measure(requests: Requests, *, seconds: float, ran_s: float) -> Measured:
         return Measured(0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     first = min(done - latency for done, latency in requests)
     last = max(done for done, _ in requests)
-    opens = first + WARM_UP_S
+    opens = first + joined_s + WARM_UP_S
     closes = min(first + seconds, last - ran_s + seconds)
     drain = max(0.0, last - closes)
     if closes - opens < LOG_TICK_S:
