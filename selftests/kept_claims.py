@@ -19,10 +19,13 @@ from leadline.recompute import Difference, differences
 from leadline.results.record import FILE_NAME, Record
 from leadline.results.stored import read_run
 from leadline.selection import CURVE_BUDGETS
+from leadline.statements import History, Recorded
 from selftests.slice_drive import SliceDrive
 
 CELL = "bench-slot1-MODEL-1.0"
 CURVE = (1, 2, 4, 8, 16, 32)
+RATES = (6000.0, 6060.0, 5980.0, 6010.0, 6050.0, 5950.0)
+RECORD = History("a twin", lambda side: Recorded(RATES, f"{side} of a twin"))
 CLAIMS: dict[str, Callable[[Load, float], Claim]] = {
     "ratio": lambda reads, x: reads.at(depth=8) >= (1.0 + 4.0 * x) * reads.at(depth=1),
     "two factors": lambda reads, x: 0.3 * reads.at(depth=8) <= (0.5 + x) * reads.at(depth=1),
@@ -34,6 +37,7 @@ CLAIMS: dict[str, Callable[[Load, float], Claim]] = {
         reads.at(depth=32), within=0.01 + 0.5 * x
     ),
     "threads": lambda reads, x: reads.at(threads=8) >= 4.0 * x * reads.at(depth=1, threads=8),
+    "record": lambda reads, x: reads.at(offered=16).agrees_with(RECORD, within=0.1 + 0.5 * x),
     "dip": lambda reads, x: reads.curve(CURVE).has_no_dip(0.01 + 0.2 * x),
     "collapse": lambda reads, x: reads.curve(CURVE).does_not_collapse(0.01 + 0.5 * x),
 }

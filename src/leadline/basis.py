@@ -17,12 +17,14 @@ from leadline.results.rows import digest_of
 from leadline.statements import (
     Against,
     Agreement,
+    AsRecorded,
     Bound,
     Measured,
     Milestone,
     NoCollapse,
     NoDip,
     Ratio,
+    Recorded,
     Statement,
     Within,
 )
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from leadline.judge import SliceJudge
     from leadline.results.schema import SliceRow
 
-Kind = Literal["ratio", "figure", "agreement", "dip", "collapse"]
+Kind = Literal["ratio", "figure", "agreement", "record", "dip", "collapse"]
 _Positive = Annotated[float, Field(gt=0)]
 
 
@@ -70,6 +72,8 @@ class StoredStatement(_Stored):
     direction: Bound | None = None
     limit: _Positive | None = None
     source: str = ""
+    recorded: Recorded | None = None
+    whose: str = ""
 
 
 class StoredWithin(_Stored):
@@ -128,6 +132,8 @@ def _stored(statement: Measured) -> StoredStatement:
     quantities: tuple[Quantity, ...]
     direction: Bound | None = None
     limit: float | None = None
+    recorded: Recorded | None = None
+    whose = ""
     match statement:
         case Ratio(left, direction, right):
             kind, quantities = "ratio", (left, right)
@@ -135,6 +141,8 @@ def _stored(statement: Measured) -> StoredStatement:
             kind, quantities = "figure", (quantity,)
         case Agreement(left, right, limit):
             kind, quantities = "agreement", (left, right)
+        case AsRecorded(quantity, recorded, limit, whose):
+            kind, quantities = "record", (quantity,)
         case NoDip(curve, limit):
             kind, quantities = "dip", curve.points
         case NoCollapse(curve, limit):
@@ -149,6 +157,8 @@ def _stored(statement: Measured) -> StoredStatement:
         direction=direction,
         limit=limit,
         source=statement.source,
+        recorded=recorded,
+        whose=whose,
     )
 
 
@@ -159,6 +169,10 @@ def statement_of(said: StoredStatement | StoredWithin, judge: Judge) -> Statemen
     """
     if isinstance(said, StoredWithin):
         return Within(said.milestone, said.limit, said.times, said.abrupt, said.source)
+    return _statement_of(said, judge)
+
+
+def _statement_of(said: StoredStatement, judge: Judge) -> Measured:
     load = Load(said.workload, judge, said.full_depth)
     parts = [_quantity(load, each) for each in said.quantities]
     match said.kind, parts, said.direction, said.limit:
@@ -168,6 +182,8 @@ def statement_of(said: StoredStatement | StoredWithin, judge: Judge) -> Statemen
             return Against(quantity, direction, limit, said.source)
         case "agreement", [left, right], None, float(limit):
             return Agreement(left, right, limit, said.source)
+        case "record", [quantity], None, float(limit) if said.recorded:
+            return AsRecorded(quantity, said.recorded, limit, said.whose, said.source)
         case "dip", [_, _, _, *_], None, float(limit):
             return NoDip(Curve(load, tuple(parts)), limit, said.source)
         case "collapse", [_, _, _, *_], None, float(limit):

@@ -23,7 +23,9 @@ from leadline.load.workload import Workload
 from leadline.statements import (
     Against,
     Agreement,
+    AsRecorded,
     Bound,
+    History,
     NoCollapse,
     NoDip,
     Ratio,
@@ -57,6 +59,10 @@ class Unsettled(Inconclusive):
         self.verdict = verdict
 
 
+class NothingOnRecord(Exception):
+    """There is nothing to agree with yet; what was measured is on record from now on."""
+
+
 class NeverAsserted(AssertionError):
     """A test stated a claim and ended without asking whether it holds."""
 
@@ -86,6 +92,7 @@ class Load:
     workload: Workload
     judge: Judge
     full_depth: int
+    kernel_depth: int | None = None
 
     def __repr__(self) -> str:
         return self.workload.name  # pytest prints the arguments of a test that failed
@@ -118,7 +125,8 @@ class Load:
             offered = threads or offered_for(depth or self.full_depth)
         if offered % (threads or 1):
             raise Misuse(f"{self.workload.name}.at({named}): each thread offers as much as another")
-        return Quantity(self, depth or self.full_depth, offered, named, threads=threads or 1)
+        device_depth = depth or self.kernel_depth or self.full_depth
+        return Quantity(self, device_depth, offered, named, threads=threads or 1)
 
     def curve(self, depths: Sequence[int] | None = None) -> "Curve":
         """The rate over the device queue depth: at `depths`, or at each up to WHOLE_CURVE.
@@ -194,6 +202,11 @@ class Quantity:
         return replace(self, factor=1.0, source="")
 
     @property
+    def without_ncq(self) -> "Quantity":
+        """The same by commands that are not queued."""
+        return replace(self, device_depth=1, named=f"{self.named}, NCQ off")
+
+    @property
     def mb_per_s(self) -> "Quantity":
         """The same as a bandwidth: rate times request size, in 10^6 bytes a second."""
         return replace(self, unit=MB_PER_S)
@@ -214,11 +227,21 @@ class Quantity:
             return rate * block / 1e6
         return rate if self.volume_bytes is None else self.volume_bytes / (rate * block)
 
-    def agrees_with(self, other: "Quantity", *, within: float) -> "Claim":
+    def agrees_with(self, other: "Quantity | History", *, within: float) -> "Claim":
         """Claim that the two differ by at most `within`: 0.05 is 5 %, of whichever is smaller.
 
-        Raises Misuse when either has a factor, and as comparing does.
+        The other may be what is on record, of this drive or of others of its kind.  To agree
+        with that on a load which NCQ does not change would be no evidence, so that there NCQ
+        has to make a difference on this drive.  Raises Misuse when either has a factor, and
+        as comparing does.
         """
+        if isinstance(other, History):
+            if self.factor != 1.0 or self.unit != REQUESTS_PER_S:
+                raise Misuse(f"{self}.agrees_with({other}): rates without factors are on record")
+            limit = share(within, "within")
+            source = str(getattr(within, "source", ""))
+            found = other.find(str(self))
+            return stated(AsRecorded(self, found, limit, other.of, source), self.load.judge)
         self._comparable(other, "agrees with")
         if self.factor != 1.0 or other.factor != 1.0:
             raise Misuse(f"{self}.agrees_with({other}): quantities without factors agree")

@@ -2,7 +2,17 @@
 
 from leadline.claims import SECONDS
 from leadline.remedies import remedy_of
-from leadline.statements import Against, Agreement, NoCollapse, NoDip, Ratio, Statement, Within
+from leadline.statements import (
+    Against,
+    Agreement,
+    AsRecorded,
+    NoCollapse,
+    NoDip,
+    Ratio,
+    Recorded,
+    Statement,
+    Within,
+)
 from leadline.verdict.verdict import Outcome, RateEstimate, Verdict
 
 _REASONS = {
@@ -15,6 +25,7 @@ _ESTIMATES: dict[type, str] = {
     Ratio: "ratio",
     Against: "rate",
     Agreement: "ratio",
+    AsRecorded: "ratio",
     NoDip: "rate over its neighbours' chord",
     NoCollapse: "last over best",
     Within: "slowest",
@@ -60,6 +71,8 @@ def _names(verdict: Verdict, statement: Statement) -> list[str]:
             return ["last", "best"]
         case Within():
             return []
+        case AsRecorded(quantity, Recorded(_, whose)):
+            return [str(quantity), whose]
         case _:
             return [str(quantity) for quantity in statement.quantities]
 

@@ -8,16 +8,18 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
-from leadline.claims import Claim, Settled
+from leadline.claims import Claim, NothingOnRecord, Settled
 from leadline.evidence import Block, Evidence
 from leadline.explain import explain
 from leadline.judge_curve import settle_collapse, settle_dip
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
+from leadline.plan_recorded import plan_of_record
 from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
 from leadline.remedies import TOO_FEW
-from leadline.statements import NoCollapse, NoDip, Within
+from leadline.statements import AsRecorded, NoCollapse, NoDip, Within
 from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Verdict
 
@@ -90,6 +92,11 @@ class SliceJudge:
                 verdict = settle_collapse(self, collapse)
             case Within() as within:
                 verdict = look_at_times(within)
+            case AsRecorded(recorded=None) as unheard:
+                self._put_on_record(unheard)
+            case AsRecorded() as recorded:
+                plan = plan_of_record(recorded, self.noise)
+                verdict = self.carry_out(plan, Evidence(self.slice_s), self.budget_s)
             case contrast:
                 evidence, plan = Evidence(self.slice_s), plan_of(contrast, self.noise)
                 verdict = self.carry_out(plan, evidence, self.budget_s)
@@ -101,6 +108,13 @@ class SliceJudge:
         explanation = explain(verdict, claim.statement, cell=self.cell, repeat=self.repeat)
         self.keep_verdict(claim, verdict, explanation)
         return Settled(verdict, explanation)
+
+    def _put_on_record(self, said: AsRecorded) -> NoReturn:
+        self._batch(plan_of_record(said, self.noise), self.slice_s, range(FEWEST_BLOCKS))
+        raise NothingOnRecord(
+            f"nothing is on record of {said.whose} under {said.quantity}; what this drive does has "
+            "been measured and is on record now"
+        )
 
     def carry_out(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict:
         """Measure block after block, as many at once as are probably needed, and look."""

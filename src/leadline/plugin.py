@@ -43,6 +43,7 @@ pytest_plugins = (
     "leadline.fixtures.rig",
     "leadline.fixtures.drive",
     "leadline.fixtures.expected",
+    "leadline.fixtures.history",
     "leadline.fixtures.load",
     "leadline.fixtures.power",
 )

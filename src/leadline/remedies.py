@@ -5,6 +5,8 @@ from leadline.load import slices
 
 TOO_FEW = "too-few"
 """The judge's own: the budget was spent before there was enough to look at."""
+NO_DIFFERENCE = "no-difference"
+"""Of a load that drives agree on whether their NCQ is on or off."""
 REMEDIES = {
     slices.LITTLES_LAW: "see whether the rig's processors are busy with something else (top)",
     slices.DEVICE_DEPTH: "see what else writes device/queue_depth on the rig; tuned, a udev rule?",
@@ -27,6 +29,7 @@ REMEDIES = {
     finding.SPAN: "give the model's cache_bytes in the firmware matrix, or use more of the drive",
     finding.NOT_PRECONDITIONED: "let the drive rest or cool, and run it again",
     TOO_FEW: "raise --drive-time",
+    NO_DIFFERENCE: "claim it of a load that needs the queue, such as random reads",
 }
 
 

@@ -3,6 +3,7 @@
 They are made by `claims.Quantity`, `claims.Curve` and `cycled.Cycled`, and settled by `judge`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -98,6 +99,55 @@ class Agreement:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """The rates (requests a second) of some slices of one session, in their order.
+
+    `whose` says in words which drive it was, and when.
+    """
+
+    rates: tuple[float, ...]
+    whose: str
+
+
+@dataclass(frozen=True)
+class History:
+    """What is on record of a drive, or of drives like it; `find(name)` by a quantity's name."""
+
+    of: str
+    find: "Callable[[str], Recorded | None]"
+
+    def __repr__(self) -> str:
+        return self.of
+
+
+@dataclass(frozen=True)
+class AsRecorded:
+    """A quantity that differs by at most `within` from what another session measured.
+
+    `recorded` is None where nothing is on record of `whose`.
+    """
+
+    quantity: "Quantity"
+    recorded: Recorded | None
+    within: float
+    whose: str
+    source: str = ""
+
+    @property
+    def load(self) -> "Load":
+        """The workload, on the drive of this test."""
+        return self.quantity.load
+
+    @property
+    def quantities(self) -> "tuple[Quantity, ...]":
+        """What is measured: the quantity, and the same by commands that are not queued."""
+        return self.quantity, self.quantity.without_ncq
+
+    def __str__(self) -> str:
+        return f"{self.quantity} agrees with {self.whose} within {self.within:.3g}"
+
+
+@dataclass(frozen=True)
 class NoDip:
     """A curve that nowhere falls below its neighbours' chord by more than `tolerance`."""
 
@@ -155,7 +205,7 @@ class Within:
 
 Contrast = Ratio | Against | Agreement
 """Statements that blocks of slices settle by themselves."""
-Measured = Contrast | NoDip | NoCollapse
+Measured = Contrast | AsRecorded | NoDip | NoCollapse
 """Statements that slices are measured for."""
 Statement = Measured | Within
 

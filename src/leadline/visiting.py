@@ -11,7 +11,7 @@ import pytest
 
 from leadline.calibration import store
 from leadline.calibration.known import noise_of
-from leadline.claims import Claim, Load, NeverAsserted
+from leadline.claims import Claim, Load, NeverAsserted, NothingOnRecord
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
 from leadline.drive import queue_depth, settings, smart
@@ -34,10 +34,12 @@ from leadline.load.slices import Slice, SliceSetting, offered_for
 from leadline.load.target import span_of
 from leadline.load.workload import Workload
 from leadline.plans import Noise
+from leadline.results.history import latest_session
 from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
 from leadline.running import VERDICTS, claim_of, repeating
 from leadline.selection import budget_of
+from leadline.statements import History
 from leadline.verdict.verdict import Verdict
 from leadline.vetting import Vetting, vet
 
@@ -165,7 +167,8 @@ class OpenVisit:
     def load(self, workload: Workload, item: pytest.Item) -> Load:
         """A workload for one test, with the judge that settles the test's claims."""
         full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
-        return Load(workload, self._judge(item, self.first_slice_s()), full_depth=full)
+        judge = self._judge(item, self.first_slice_s())
+        return Load(workload, judge, full, kernel_depth=self.kernel_queue_depth)
 
     def _judge(self, item: pytest.Item, slice_s: float) -> SliceJudge:
         """Settles the claims of one test; its slices are so long to begin with."""
@@ -198,6 +201,19 @@ class OpenVisit:
         )
         self._judges.append(judge)
         return judge
+
+    def before(self) -> History:
+        """What this drive did on this rig in an earlier run, with this firmware."""
+        return self._history("this drive's own record", own=True)
+
+    def twins(self) -> History:
+        """What other drives of this model and firmware did, in this run or before it."""
+        cell = self.visit.cell
+        return self._history(f"another {cell.model} with {cell.firmware}", own=False)
+
+    def _history(self, of: str, *, own: bool) -> History:
+        record, cell, serial = self.station.record, self.visit.cell, self.drive.identity.serial
+        return History(of, lambda side: latest_session(record, cell, serial, side, own=own))
 
     def conditions(self) -> store.Conditions:
         """What a calibration of this rig with this drive holds for, as it is now."""
@@ -323,6 +339,8 @@ class OpenVisit:
             faults = self._faults(begin, item)
             if faults:
                 raise DriveFault(_told(faults, self.drive)) from error
+            if isinstance(error, NothingOnRecord):
+                pytest.skip(str(error))
             raise
         finally:
             self.station.live.clear()

@@ -104,24 +104,24 @@ class Record:
     def __init__(self, directory: Path, run_id: str) -> None:
         self.directory = directory
         self.run_id = run_id
-        self._engine = open_database(directory)
+        self.engine = open_database(directory)
 
     def start(self, command: str, version: str) -> None:
         """Begin the run, unless another process of it already has."""
-        with _plain_errors(self.directory), Session(self._engine) as session, session.begin():
+        with _plain_errors(self.directory), Session(self.engine) as session, session.begin():
             if session.get(Run, self.run_id) is None:
                 row = Run(id=self.run_id, started=time.time(), command=command, version=version)
                 session.add(row)
 
     def end(self, exit_code: int) -> None:
         """Write how the run ended."""
-        with _plain_errors(self.directory), Session(self._engine) as session, session.begin():
+        with _plain_errors(self.directory), Session(self.engine) as session, session.begin():
             values = {"ended": time.time(), "exit_code": exit_code}
             session.execute(update(Run).where(Run.id == self.run_id).values(values))
 
     def add(self, *rows: OfRun) -> None:
         """Write rows of this run; RigTrouble when they cannot be written."""
-        with _plain_errors(self.directory), Session(self._engine) as session, session.begin():
+        with _plain_errors(self.directory), Session(self.engine) as session, session.begin():
             for row in rows:
                 row.run = self.run_id
             session.add_all(rows)
@@ -136,7 +136,7 @@ class Record:
 
     def slices(self, settling: str) -> Sequence[SliceRow]:
         """The slices of this run kept under one name, in the order in which they ran."""
-        with Session(self._engine, expire_on_commit=False) as session:
+        with Session(self.engine, expire_on_commit=False) as session:
             query = select(SliceRow).where(
                 SliceRow.run == self.run_id, SliceRow.settling == settling
             )
@@ -151,9 +151,9 @@ class Record:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._engine.dispose()
+        self.engine.dispose()
 
     def _all(self, table: type[Row]) -> Sequence[Row]:
-        with Session(self._engine, expire_on_commit=False) as session:
+        with Session(self.engine, expire_on_commit=False) as session:
             query = select(table).where(table.run == self.run_id).order_by(table.id)
             return session.scalars(query).all()

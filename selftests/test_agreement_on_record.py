@@ -1,0 +1,191 @@
+"""Agreement with what is on record: of the drive itself, and of others of its kind."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from leadline.claims import ClaimFailed, Load, NothingOnRecord, Unsettled
+from leadline.errors import Misuse
+from leadline.inventory.plan import Cell
+from leadline.judge import SliceJudge
+from leadline.load.workload import random_read
+from leadline.results.history import latest_session
+from leadline.results.record import Record
+from leadline.results.schema import CellRow, SliceRow
+from leadline.selection import CURVE_BUDGETS
+from leadline.statements import History, Recorded
+from leadline.verdict.verdict import Verdict
+from leadline.visiting import OpenVisit
+from selftests.slice_drive import SliceDrive
+from selftests.visit_world import Bench, bench, opened, station
+
+__all__ = ["bench", "opened", "station"]  # fixtures
+
+SIDE = "random_read.at(offered=32)"
+HEALTHY = (7000.0, 7100.0, 6900.0, 7050.0, 6950.0, 7000.0)
+
+
+@dataclass
+class Settled:
+    """A load on a drive, and what came of the claims about it."""
+
+    drive: SliceDrive
+    kernel_depth: int = 32
+    sides: list[str] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def load(self) -> Load:
+        judge = SliceJudge(
+            cell="bench-slot1",
+            measure=self.drive.measure,
+            keep_slice=lambda side, _: self.sides.append(side),
+            keep_verdict=lambda claim, verdict, text: self.verdicts.append(verdict),
+            slice_s=0.5,
+            budget_s=60.0,
+            curve_budget_s=CURVE_BUDGETS * 60.0,
+            repeat="leadline hil",
+        )
+        return Load(random_read(), judge, full_depth=32, kernel_depth=self.kernel_depth)
+
+
+def of_twin(rates: Sequence[float]) -> History:
+    recorded = Recorded(tuple(rates), f"{SIDE} of SN2, 2026-11-20 10:00, run r")
+    return History("a twin", lambda side: recorded if side == SIDE else None)
+
+
+def test_a_drive_that_does_as_its_twin_did_passes_on_a_load_that_would_notice() -> None:
+    healthy = Settled(SliceDrive({32: 7000, 1: 1000}))
+    assert healthy.load().at(offered=32).agrees_with(of_twin(HEALTHY), within=0.25)
+    (verdict,) = healthy.verdicts
+    (note,) = [note for note in verdict.notes if note.startswith("NCQ on over off is ")]
+    assert 6.5 < float(note.split()[5]) < 7.5
+    assert note.endswith(": this load would notice")
+    assert set(healthy.sides) == {SIDE, "random_read.at(offered=32, NCQ off)"}
+
+
+def test_ncq_silently_off_is_found_by_the_twin_that_has_it_on() -> None:
+    """The kernel lets the drive hold one request, whatever is offered."""
+    off = Settled(SliceDrive({1: 1000}), kernel_depth=1)
+    with pytest.raises(ClaimFailed) as failure:
+        assert off.load().at(offered=32).agrees_with(of_twin(HEALTHY), within=0.25)
+    text = str(failure.value)
+    assert f"FAIL: {SIDE} agrees with a twin within 0.25 does not hold on bench-slot1" in text
+    assert f"  {SIDE} of SN2, 2026-11-20 10:00, run r: 7" in text
+    assert "ratio: 0.14" in text
+
+
+def test_agreement_on_a_load_that_ncq_does_not_change_is_no_evidence() -> None:
+    alike = Settled(SliceDrive({32: 1000, 1: 1000}))
+    with pytest.raises(Unsettled) as failure:
+        assert alike.load().at(offered=32).agrees_with(of_twin([1000.0] * 8), within=0.25)
+    text = str(failure.value)
+    assert "void: no-difference: NCQ on over off is " in text
+    assert "remedy: claim it of a load that needs the queue" in text
+
+
+def test_no_more_is_measured_than_the_record_can_be_held_against() -> None:
+    near = Settled(SliceDrive({32: 8700, 1: 1000}, noise=0.05))
+    with pytest.raises(Unsettled):
+        assert near.load().at(offered=32).agrees_with(of_twin(HEALTHY), within=0.25)
+    assert near.verdicts[0].reason in ("budget", "marginal")
+    assert len(near.sides) == 16, "eight blocks for six that are on record"
+
+
+def test_what_was_measured_with_nothing_to_agree_with_is_on_record_afterwards() -> None:
+    first = Settled(SliceDrive({32: 7000, 1: 1000}))
+    nobody = History("this drive's own record", lambda side: None)
+    with pytest.raises(NothingOnRecord, match=r"own record under .*is on record now"):
+        assert first.load().at(offered=32).agrees_with(nobody, within=0.25)
+    assert first.sides.count(SIDE) == 4
+
+
+def test_what_is_not_on_record_is_refused() -> None:
+    reads = Settled(SliceDrive({})).load()
+    with pytest.raises(Misuse, match="rates without factors are on record"):
+        (2 * reads.at(offered=32)).agrees_with(of_twin(HEALTHY), within=0.25)
+    with pytest.raises(Misuse, match="rates without factors are on record"):
+        reads.at(offered=32).mb_per_s.agrees_with(of_twin(HEALTHY), within=0.25)
+
+
+CELL = Cell("bench", "a", "MODEL", "1.0", "chipset")
+Keep = Callable[..., Record]
+
+
+@pytest.fixture
+def keep(tmp_path: Path) -> Iterator[Keep]:
+    """A function that puts a session on record; the record of its run."""
+    made: list[Record] = []
+
+    def session(
+        run: str, serial: str, rates: Sequence[float], *, clean: bool = True, **cell: str
+    ) -> Record:
+        record = Record(tmp_path, run)
+        made.append(record)
+        record.start("command", "0")
+        row = {"rig": "bench", "slot": "a", "model": "MODEL", "firmware": "1.0", **cell}
+        record.add(CellRow(cell=serial, serial=serial, controller="c", details={}, **row))
+        for place, rate in enumerate(rates):
+            record.add(
+                SliceRow(
+                    cell=serial,
+                    claim="c",
+                    settling=f"{run} {serial}",
+                    place=place,
+                    side=SIDE,
+                    clean=clean,
+                    taken=1e9 + place,
+                    device_depth=32,
+                    offered_depth=32,
+                    rate=rate,
+                    details={},
+                )
+            )
+        return record
+
+    yield session
+    for record in made:
+        record.close()
+
+
+def found(record: Record, *, own: bool) -> tuple[float, ...]:
+    recorded = latest_session(record, CELL, "SN1", SIDE, own=own)
+    return recorded.rates if recorded else ()
+
+
+def test_the_own_record_is_the_last_one_of_another_run_on_this_rig(keep: Keep) -> None:
+    keep("run-1", "SN1", [1.0] * 4)
+    keep("run-2", "SN1", [2.0] * 4)
+    keep("run-3", "SN1", [3.0] * 4, rig="elsewhere")
+    keep("run-4", "SN1", [4.0] * 4, firmware="1.1")
+    keep("run-5", "SN1", [5.0] * 4, clean=False)
+    keep("run-6", "SN1", [6.0] * 3)
+    now = keep("run-7", "SN1", [7.0] * 4)
+    assert found(now, own=True) == (2.0,) * 4
+    recorded = latest_session(now, CELL, "SN1", SIDE, own=True)
+    assert recorded
+    assert recorded.whose.startswith(f"{SIDE} of SN1, 2001-09-0")
+    assert recorded.whose.endswith(", run run-2")
+    assert latest_session(now, CELL, "SN1", "another load", own=True) is None
+
+
+def test_a_twin_is_another_drive_of_the_same_model_and_firmware_on_any_rig(keep: Keep) -> None:
+    keep("run-1", "SN2", [1.0] * 4, rig="elsewhere")
+    keep("run-2", "SN2", [2.0] * 4, model="OTHER")
+    keep("run-3", "SN1", [3.0] * 4)
+    assert found(keep("run-3", "SN1", []), own=False) == (1.0,) * 4
+    assert found(keep("run-3", "SN3", [4.0] * 4), own=False) == (4.0,) * 4, "of this very run"
+
+
+def test_a_first_session_is_skipped_with_the_reason_and_the_next_has_a_record(
+    bench: Bench, opened: OpenVisit, request: pytest.FixtureRequest
+) -> None:
+    opened.rebound(replace(bench.drive, queue_depth=8))
+    reads = opened.load(random_read(), request.node)
+    nothing = pytest.raises(pytest.skip.Exception, match="nothing is on record of this drive's own")
+    with nothing, opened.test(request.node):
+        assert reads.at(offered=8).agrees_with(opened.before(), within=0.25)
+    opened.station.record.run_id = "run-2"  # what this one kept is now an earlier run's
+    with opened.test(request.node):
+        assert reads.at(offered=8).agrees_with(opened.before(), within=0.25)

@@ -1,0 +1,84 @@
+"""How agreement with what is on record is measured: the quantity, and the same with NCQ off.
+
+Two drives that agree on a load which NCQ does not change may differ all the same in whether
+they queue, so a PASS needs that difference, too, on the drive that is measured.
+"""
+
+import math
+from dataclasses import replace
+from statistics import fmean
+
+from leadline.plans import Noise, Plan, Progress, Rates, alternating, needed_by
+from leadline.remedies import NO_DIFFERENCE
+from leadline.statements import AsRecorded
+from leadline.verdict.contrast import edge_of
+from leadline.verdict.equivalence import judge_equivalence
+from leadline.verdict.ratio import judge_ratio
+from leadline.verdict.verdict import Outcome, Verdict
+
+DISCRIMINATES = 1.2
+"""So much faster must a load be with NCQ on, if drives that agree on it are to be called alike."""
+
+
+def plan_of_record(said: AsRecorded, noise: Noise) -> Plan:
+    """The plan of a claim about what is on record; without a record, of making one.
+
+    Slices are kept under the names of their quantities, to be found by them later.
+    """
+    recorded = said.recorded.rates if said.recorded else (1.0,)
+    usual = fmean(map(math.log, recorded))
+
+    def look(rates: Rates, at: Progress) -> Verdict | None:
+        queued, alone = ([block[place] for block in rates] for place in range(2))
+        count = min(len(queued), len(recorded))
+        verdict = judge_equivalence(
+            queued[:count],
+            recorded[:count],
+            said.within,
+            pair_seconds=at.block_seconds,
+            spent_s=at.spent_s,
+            sigma_session=noise.sigma_session,
+            # No more is on record than there is.
+            budget_s=at.budget_s if count < len(recorded) else min(at.budget_s, at.spent_s),
+            sigma_d=noise.sigma_d,
+            voids=at.voids,
+        )
+        if verdict is None or verdict.outcome is not Outcome.PASS:
+            return verdict
+        difference = judge_ratio(
+            queued,
+            alone,
+            DISCRIMINATES,
+            ">=",
+            pair_seconds=at.block_seconds,
+            spent_s=at.spent_s,
+            budget_s=at.spent_s,
+            sigma_d=noise.sigma_d,
+        )
+        assert difference is not None, "its budget is spent"
+        return _if_it_discriminates(verdict, difference)
+
+    needed = needed_by(
+        lambda queued, _: math.log(queued) - usual,
+        lambda mean: edge_of(mean, said.within, "within"),
+        noise.sigma_d,
+        math.sqrt(2.0) * noise.sigma_session,
+    )
+    return Plan(
+        workload=said.load.workload,
+        names=tuple(map(str, said.quantities)),
+        sides=tuple(quantity.setting for quantity in said.quantities),
+        look=look,
+        needed=lambda rates, seconds: min(len(recorded), needed(rates, seconds)),
+        order=lambda number: alternating(number, 2),
+    )
+
+
+def _if_it_discriminates(verdict: Verdict, difference: Verdict) -> Verdict:
+    """The agreement, if NCQ makes a difference to the load; else it is no evidence of anything."""
+    interval = f"[{difference.low:.3g}, {difference.high:.3g}]"
+    found = f"NCQ on over off is {difference.estimate:.3g} {interval}"
+    if difference.outcome is Outcome.PASS:
+        return replace(verdict, notes=(*verdict.notes, f"{found}: this load would notice"))
+    void = f"{NO_DIFFERENCE}: {found} here, so a drive with its NCQ off would agree as well"
+    return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason="void", voids=(void,))

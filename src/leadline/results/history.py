@@ -1,0 +1,52 @@
+"""What is on record of a drive, or of others like it: the rates of an earlier session."""
+
+import time
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session
+
+from leadline.results.schema import CellRow, SliceRow
+from leadline.statements import Recorded
+
+if TYPE_CHECKING:
+    from leadline.inventory.plan import Cell
+    from leadline.results.record import Record
+
+FEWEST_SLICES = 4
+"""A session with fewer tells little of the drive."""
+
+
+def latest_session(
+    record: "Record", cell: "Cell", serial: str, side: str, *, own: bool
+) -> Recorded | None:
+    """The clean slices that were last kept under `side` for a drive of this model and firmware.
+
+    With `own`, of the drive with this serial number on this rig, in another run than this
+    one; else of a drive with another, on any rig.  None where there is no such session.
+    """
+    with Session(record.engine) as session:
+        for run, name, other in session.execute(_sessions(record.run_id, cell, serial, own)):
+            query = select(SliceRow.rate, SliceRow.taken).where(
+                SliceRow.run == run, SliceRow.cell == name, SliceRow.side == side, SliceRow.clean
+            )
+            rows = session.execute(query.order_by(SliceRow.id)).all()
+            if len(rows) >= FEWEST_SLICES:
+                rates = tuple(rate for rate, _ in rows)
+                day = time.strftime("%Y-%m-%d %H:%M", time.localtime(rows[-1].taken))
+                return Recorded(rates, f"{side} of {other}, {day}, run {run}")
+    return None
+
+
+def _sessions(run_id: str, cell: "Cell", serial: str, own: bool) -> Select[str, str, str]:
+    """(run, cell, serial) of each session, newest first."""
+    query = select(CellRow.run, CellRow.cell, CellRow.serial).where(
+        CellRow.model == cell.model, CellRow.firmware == cell.firmware
+    )
+    if own:
+        query = query.where(
+            CellRow.serial == serial, CellRow.rig == cell.rig, CellRow.run != run_id
+        )
+    else:
+        query = query.where(CellRow.serial != serial)
+    return query.order_by(CellRow.id.desc())
