@@ -97,6 +97,11 @@ def test_a_time_is_told_in_seconds() -> None:
     ]
 
 
+def test_what_is_above_a_thousand_has_all_its_digits() -> None:
+    verdict = replace(PASSED, estimate=2478.4, low=2231.0, high=27714.2)
+    assert estimate_text(verdict) == "2478 [2231, 27714]"
+
+
 def test_agreement_says_how_close() -> None:
     verdict = replace(PASSED, direction="within", threshold=0.05, estimate=1.01, low=1, high=1.02)
     lines = explained(verdict, EIGHT.agrees_with(ONE, within=0.05))

@@ -31,6 +31,12 @@ def test_drive_time_is_summed_and_a_test_without_any_has_none() -> None:
     assert skipped.split()[-1] == "skipped"
 
 
+def test_what_was_skipped_has_its_reason_below() -> None:
+    rows = [row("c", "skipped", message="nothing is on record"), row("c", "pass", message="no")]
+    last = summary_table(rows, seconds=1, width=80).splitlines()[-1]
+    assert last == "skipped: depth_8_over_depth_1 of c: nothing is on record"
+
+
 def test_a_narrow_terminal_loses_nothing() -> None:
     long = "bench-a-slot1-" + "X" * 80
     rows = [row(long, "inconclusive", estimate="1.44 [1.31, 1.57]", drive_seconds=130.2)]

@@ -110,4 +110,10 @@ def estimate_text(verdict: Verdict) -> str:
         return f"{verdict.estimate:.3g} s"
     if verdict.estimate is None or verdict.low is None or verdict.high is None:
         return ""
-    return f"{verdict.estimate:.3g} [{verdict.low:.3g}, {verdict.high:.3g}]"
+    estimate, low, high = map(_figure, (verdict.estimate, verdict.low, verdict.high))
+    return f"{estimate} [{low}, {high}]"
+
+
+def _figure(value: float) -> str:
+    """Three digits; more where they stand before the point, which nobody wants as 2.48e+03."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"

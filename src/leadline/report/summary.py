@@ -67,6 +67,9 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
     console = Console(file=text, width=max(width, 100), highlight=False, markup=False)
     console.print(table)
     console.print(_count(rows, seconds))
+    for row in rows:
+        if row.outcome is Ended.SKIPPED and row.message:
+            console.print(f"skipped: {row.claim} of {row.cell}: {row.message}", soft_wrap=True)
     return text.getvalue()
 
 
