@@ -193,7 +193,7 @@ def test_an_unplugged_adapter_is_waited_for(seconds: float) -> None:
     with bench() as (pdu, line):
         pdu.status()
         start = line.time
-        line.back_at = start + seconds
+        line.unplug(seconds)
         assert pdu.switch(3, False).verified
         assert line.time - start < seconds + 5
 

@@ -9,6 +9,7 @@ and `reopen` waits for it to come back under its name.
 
 import contextlib
 import errno
+import math
 import termios
 import time
 from collections import deque
@@ -120,6 +121,8 @@ class Session:
         self.label = label
         self.clock = clock if clock is not None else MachineClock()
         self.log = log if log is not None else ByteLog()
+        self.give_up_at = math.inf
+        """By the clock: what is under way then ends, whatever time its steps have left."""
         self._open_port = open_port
         self._port: Port | None = None
         self._mask = Mask()
@@ -275,6 +278,10 @@ class Session:
     def _opened(self, step: str) -> Port:
         if self._port is None:
             raise self.trouble(step, "the port is not open")
+        if self.clock.now() >= self.give_up_at:
+            raise self.trouble(
+                step, "there is no time left for it: the device answers, but too slowly, or in part"
+            )
         return self._port
 
     def _lost(self, step: str, error: Exception) -> LineTrouble:
