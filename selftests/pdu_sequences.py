@@ -6,35 +6,20 @@ The same steps can be gone in memory on a virtual clock and over a real pty.
 import random
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from leadline.errors import RigTrouble
-from leadline.power.pdu import Pdu
 from leadline.power.port import where
 from leadline.virtual.pdus.faults import Faults
-from leadline.virtual.pdus.line import Dialogue
 from selftests.pdu_specimens import HOSTILE, Specimen
+from selftests.pdu_worlds import Outage, World
 
 OUTLETS = 3  # of those that a unit has, the first few are switched
 OF_THE_LINE = ["silent", "mute", "garbage", "half", "stale"]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Outage:
-    """The adapter is unplugged so long after a switching began, and back so much later.
-
-    Somebody has been at the unit meanwhile, left its session at `left_at`, and `leftover` on
-    the line.
-    """
-
-    after_s: float
-    for_s: float
-    left_at: str
-    leftover: bytes
 
 
 @dataclass(frozen=True)
@@ -47,38 +32,11 @@ class Step:
     outage: Outage | None
 
 
-class World(Protocol):
-    """A PDU before a virtual unit, whose faults and whose plug are at hand."""
-
-    @property
-    def pdu(self) -> Pdu: ...
-
-    @property
-    def dialogue(self) -> Dialogue: ...
-
-    @property
-    def deadline_s(self) -> float:
-        """What a switching is given, and a status."""
-
-    @property
-    def late_s(self) -> float:
-        """How much longer they may take."""
-
-    def now(self) -> float:
-        """Seconds, by the clock that both live by."""
-
-    def unplugged(self, outage: Outage) -> AbstractContextManager[None]:
-        """The adapter goes and comes back while this lasts, at the latest when it ends."""
-
-    def begin_anew(self) -> None:
-        """Let the PDU go and open it again, as the next command does."""
-
-
 def random_steps(
     rng: random.Random, specimen: Specimen, *, most: int, slow_s: Sequence[float]
 ) -> list[Step]:
     """At least one and at `most` so many; a slow answer takes one of `slow_s` seconds."""
-    outlets = min(OUTLETS, specimen.spec("/dev/x").outlets)
+    outlets = min(OUTLETS, specimen.outlets)
     return [
         Step(
             outlet=rng.randint(1, outlets),

@@ -32,6 +32,11 @@ class Specimen:
         return PduSpec.model_validate(given)
 
     @property
+    def outlets(self) -> int:
+        """How many it has."""
+        return self.spec("/dev/x").outlets
+
+    @property
     def fits_a_pty(self) -> bool:
         """Whether bytes are all that it hears: a pseudo-terminal has no DTR and no RTS."""
         return not issubclass(self.unit, Relays)

@@ -15,8 +15,6 @@ import random
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -24,15 +22,10 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from leadline.power import port as port_module
-from leadline.power.pdu import OVERTIME_S, SWITCH_S, Pdu
-from leadline.power.port import where
-from leadline.power.session import Session
 from leadline.virtual.pdus import login
-from leadline.virtual.pdus.line import Dialogue
-from selftests.pdu_line import VirtualLine, bench
-from selftests.pdu_pty import over_pty
-from selftests.pdu_sequences import Outage, Step, carry_out, random_steps
+from selftests.pdu_sequences import Step, carry_out, random_steps
 from selftests.pdu_specimens import SPECIMENS, Specimen
+from selftests.pdu_worlds import in_memory, over_pty
 
 IN_MEMORY = int(os.environ.get("LEADLINE_PDU_SEQUENCES", "50"))
 OVER_PTYS = int(os.environ.get("LEADLINE_PTY_SEQUENCES", "1"))
@@ -43,50 +36,14 @@ DEADLINE_S = 3.0  # a tenth of the usual one, for every silence is waited for
 ON_PTYS = [specimen for specimen in SPECIMENS if specimen.fits_a_pty]
 
 
-@dataclass
-class InMemory:
-    """A `pdu_sequences.World`."""
-
-    line: VirtualLine
-    pdu: Pdu
-    deadline_s: float = SWITCH_S
-    late_s: float = 2 * OVERTIME_S + 1  # another outlet that moved has been put back in it
-
-    @property
-    def dialogue(self) -> Dialogue:
-        return self.line.dialogue
-
-    def now(self) -> float:
-        return self.line.now()
-
-    @contextmanager
-    def unplugged(self, outage: Outage) -> Iterator[None]:
-        """It may be so after the block, too: nothing happens then, and no time passes."""
-
-        def back() -> None:
-            self.dialogue.faults.left_at = outage.left_at
-            self.dialogue.begin()
-            self.line.coming[:] = [(self.line.time, outage.leftover)]
-
-        self.line.unplug(outage.for_s, after_s=outage.after_s, when_back=back)
-        yield
-
-    def begin_anew(self) -> None:
-        self.pdu.close()
-        spec = self.pdu.spec
-        session = Session(self.line.open, where(spec), clock=self.line)
-        session.reopen(SWITCH_S)
-        self.pdu = Pdu(spec, session)
-
-
 @pytest.mark.parametrize("specimen", SPECIMENS, ids=str)
 @settings(max_examples=IN_MEMORY, deadline=None)
 @given(rng=st.randoms(use_true_random=False))
 def test_in_memory(specimen: Specimen, rng: random.Random) -> None:
     steps = random_steps(rng, specimen, most=STEPS, slow_s=(0.2, 1.0, 4.0, 11.0))
     note(f"{steps}")
-    with bench(None, specimen.family, specimen.unit) as (pdu, line):
-        carry_out(InMemory(line, pdu), specimen, steps)
+    with in_memory(specimen) as world:
+        carry_out(world, specimen, steps)
 
 
 # Over ptys.
