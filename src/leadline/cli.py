@@ -39,15 +39,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = namespace.func(namespace)
         sys.stdout.flush()
     except (DriveFault, RigTrouble, Misuse, Inconclusive) as error:
-        print(f"leadline: {error}", file=sys.stderr)
+        print(f"leadline: {error}", *_below(error), sep="\n  ", file=sys.stderr)
         return error_exit_code(error)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        for trouble in _below(interrupt):
+            print(f"leadline: interrupted, {trouble}", file=sys.stderr)
         return INTERRUPTED_CODE
     except BrokenPipeError:
         # The reader has gone (`leadline plan | head`): nothing to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return int(code)
+
+
+def _below(error: BaseException) -> Sequence[str]:
+    """What else went wrong then: other outlets, or one that could not be switched on again."""
+    return getattr(error, "__notes__", ())
 
 
 def _joined(words: Sequence[str]) -> list[str]:
