@@ -117,14 +117,15 @@ class Pdu:
         reason to leave it.  It is repeated only after a resync and a status that
         says otherwise.  Raises Misuse for an outlet that the PDU does not have,
         RigTrouble when the readback is wrong, missing, or shows that another
-        outlet moved instead.
+        outlet moved instead.  Without any readback an outlet is told to go on all the
+        same (not off): outlets end on.
         """
         self.check(outlet)
         start = self._now()
         end = self._end_of(deadline_s)
         if not self._tells(end):
             return self._switch_blindly(outlet, on, end)
-        before = self._read(end)
+        before = self._before(outlet, on, end)
         for attempt in range(1, COMMANDS + 1):
             trouble = self._tell(outlet, on, end)
             command_s = self._now() - start
@@ -143,6 +144,16 @@ class Pdu:
             f"switch it {'on' if on else 'off'} in {self._now() - start:.1f} s "
             f"({trouble or 'the PDU reported success'}); is the outlet stuck or locked?"
         )
+
+    def _before(self, outlet: int, on: bool, end: float) -> dict[int, bool]:
+        try:
+            return self._read(end)
+        except LineTrouble as trouble:
+            if on and self._tell(outlet, on, self._end_of(OVERTIME_S)) is None:
+                trouble.add_note(
+                    f"outlet {outlet} was told to go on all the same; whether it did is not known"
+                )
+            raise
 
     def _switch_blindly(self, outlet: int, on: bool, end: float) -> Switched:
         """Command it until one command went out whole: absolute, it does no harm twice."""
