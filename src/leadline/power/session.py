@@ -169,11 +169,11 @@ class Session:
         """What the device said as an error may quote it: `plain`, and without a secret in it."""
         return plain(self._mask.whole(heard), limit)
 
-    def send(self, data: bytes, step: str, *, secret: bool = False) -> None:
+    def send(self, data: bytes, step: str, *, secret: bytes = b"") -> None:
         """Write it all.  Raises LineTrouble when the port is gone or full.
 
-        A `secret` (a password, with the Enter after it) is neither logged nor quoted, now or
-        when the device echoes it.
+        A `secret` in it (a password) is neither logged nor quoted, now or when the device
+        echoes it.
         """
         try:
             self._opened(step).write(data)
@@ -181,7 +181,7 @@ class Session:
             raise self._lost(step, error) from error
         finally:
             if secret:
-                self._mask.hide(data.strip(b"\r\n"))
+                self._mask.hide(secret)
         self._log_held()
         self.log.add(Chunk(self.clock.now(), sent=True, data=self._mask.whole(data)))
 
@@ -242,7 +242,7 @@ class Session:
         *,
         step: str,
         deadline_s: float,
-        secret: bool = False,
+        secret: bytes = b"",
     ) -> bytes:
         """Send `text`; what came back, once `enough` of all that came says so.
 
