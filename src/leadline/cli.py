@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
+from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble, message_of
 from leadline.outcomes import INTERRUPTED_CODE, error_exit_code
 
 _COMMANDS = (
@@ -39,10 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = namespace.func(namespace)
         sys.stdout.flush()
     except (DriveFault, RigTrouble, Misuse, Inconclusive) as error:
-        print(f"leadline: {error}", *_below(error), sep="\n  ", file=sys.stderr)
+        print(f"leadline: {message_of(error)}", file=sys.stderr)
         return error_exit_code(error)
     except KeyboardInterrupt as interrupt:
-        for trouble in _below(interrupt):
+        if trouble := message_of(interrupt).strip():
             print(f"leadline: interrupted, {trouble}", file=sys.stderr)
         return INTERRUPTED_CODE
     except BrokenPipeError:
@@ -50,11 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return int(code)
-
-
-def _below(error: BaseException) -> Sequence[str]:
-    """What else went wrong then: other outlets, or one that could not be switched on again."""
-    return getattr(error, "__notes__", ())
 
 
 def _joined(words: Sequence[str]) -> list[str]:
