@@ -1,5 +1,6 @@
 """Leadline's driver of a PDU and a virtual unit, in process on a virtual clock."""
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +30,9 @@ class VirtualLine:
         self.byte_s = 0.0  # 0.001 at 9600 baud: then an answer is read in small pieces
         self.interrupt_at = b""  # Ctrl-C when this has been sent
         self.coming: list[tuple[float, bytes]] = [(0.0, faults.leftover)] if faults.leftover else []
-        self.back_at = 0.0  # until then the adapter is unplugged
+        self.gone_at = math.inf  # from then on the adapter is unplugged, until it is opened again
+        self.back_at = math.inf
+        self.when_back: Callable[[], None] = lambda: None
         self.instead: Callable[[bytes], bytes | None] = lambda _: None  # another unit's answers
         self.written = b""
         self.moves: list[tuple[int, bool]] = []
@@ -42,9 +45,20 @@ class VirtualLine:
     def sleep(self, seconds: float) -> None:
         self.time += seconds
 
+    def unplug(
+        self, for_s: float, *, after_s: float = 0.0, when_back: Callable[[], None] = lambda: None
+    ) -> None:
+        """The adapter goes so long from now, and is there again so much later."""
+        self.gone_at = self.time + after_s
+        self.back_at = self.gone_at + for_s
+        self.when_back = when_back
+
     def open(self) -> "VirtualLine":
-        if self.time < self.back_at:
-            raise RigTrouble("no such port")
+        if self.gone_at <= self.time:
+            if self.time < self.back_at:
+                raise RigTrouble("no such port")
+            self.gone_at = math.inf
+            self.when_back()
         return self
 
     @property
@@ -91,7 +105,7 @@ class VirtualLine:
         self.coming.clear()
 
     def _check(self) -> None:
-        if self.time < self.back_at:
+        if self.gone_at <= self.time:
             raise OSError(5, "Input/output error")
 
 

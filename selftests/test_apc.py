@@ -61,7 +61,7 @@ def test_nothing_is_said_at_closing_to_a_line_that_is_out_of_order(family: Famil
 def test_an_adapter_that_goes_at_closing_hurts_nobody(family: FamilyName) -> None:
     with bench(None, family) as (pdu, line):
         pdu.switch(3, False)
-        line.back_at = line.time + 100
+        line.unplug(100)
     assert not pdu.session.is_open
 
 

@@ -188,12 +188,25 @@ def test_on_is_sent_even_where_the_status_says_on() -> None:
         assert line.moves == []
 
 
+@pytest.mark.parametrize("on", [True, False])
+def test_without_a_status_an_outlet_is_told_to_go_on_and_never_off(on: bool) -> None:
+    with bench() as (pdu, line):
+        pdu.switch(3, not on)
+        line.instead = lambda data: b"\r\nRPC3-NC>" if b"status" in data else None
+        with pytest.raises(RigTrouble, match=r": status: ") as caught:
+            pdu.switch(3, on)
+        assert line.dialogue.contacts[3] is True
+        notes = getattr(caught.value, "__notes__", [])
+        told = "outlet 3 was told to go on all the same; whether it did is not known"
+        assert notes == ([told] if on else [])
+
+
 @pytest.mark.parametrize("seconds", [1.0, 4.0, 12.0])
 def test_an_unplugged_adapter_is_waited_for(seconds: float) -> None:
     with bench() as (pdu, line):
         pdu.status()
         start = line.time
-        line.back_at = start + seconds
+        line.unplug(seconds)
         assert pdu.switch(3, False).verified
         assert line.time - start < seconds + 5
 

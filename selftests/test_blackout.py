@@ -11,13 +11,14 @@ from leadline.drive.bind import Seen
 from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Finished, Host, HostLost
 from leadline.host.journal import Journal
-from leadline.inventory.rig import HostSpec
+from leadline.inventory.rig import HostSpec, PowerBudget
 from leadline.power import blackout
 from leadline.power.blackout import Cut, black_out, observe
 from leadline.power.cycle import Bench
 from leadline.power.mapping import Observation, Place
 from leadline.power.outlets import restore_outlets
 from leadline.power.sight import Look
+from leadline.power.wear import Wear, wear_of
 from selftests.outlet_rig import Permit
 from selftests.power_world import OFF_S, FakeEyes, Leave, Stage, drive, here, quick, stage
 from selftests.test_outlets_end_on import interrupted
@@ -68,9 +69,12 @@ class Scene:
     ) -> Observation:
         cut = Cut(tuple(self.stage.supplies(*outlets)), expected, off_s, 7.0)
         try:
-            return observe(self.host, self.eyes, cut, Leave())
+            return observe(self.host, self.eyes, cut, Leave(), "run-1")
         finally:
             self.stage.world.settle()
+
+    def counted(self) -> dict[str, Wear]:
+        return {one.slot: wear_of(one.drive.spec) for one in self.eyes}
 
     def after_rescan(self, then: Callable[[], None]) -> None:
         for one in self.eyes:
@@ -230,6 +234,35 @@ def test_a_drive_that_does_not_come_back_is_named(scene: Scene) -> None:
     assert scene.stage.has_power(3)
 
 
+# What it costs.
+
+
+@pytest.mark.parametrize(
+    ("outlet", "expected", "counted"),
+    [
+        (2, ["a"], {"a": 1, "b": 0}),
+        (3, [], {"a": 0, "b": 1}),
+        (3, ["b", "a"], {"a": 1, "b": 1}),
+        (4, [], {"a": 0, "b": 0}),
+        (1, ["host"], {"a": 1, "b": 1}),
+        (1, [], {"a": 1, "b": 1}),
+        (1, ["a"], {"a": 1, "b": 1}),
+    ],
+)
+def test_a_cut_is_counted_once_for_each_drive_that_goes_dark_or_was_to(
+    scene: Scene, outlet: int, expected: list[str], counted: dict[str, int]
+) -> None:
+    scene.cut(outlet, expected=expected)
+    assert scene.counted() == {slot: Wear(number, 0) for slot, number in counted.items()}
+
+
+def test_what_is_expected_is_counted_before_the_cut_for_this_may_be_killed(scene: Scene) -> None:
+    at: list[tuple[bool, int]] = []
+    scene.stage.world.switched = lambda _, on: at.append((on, scene.counted()["a"].power_cycles))
+    scene.cut(2, expected=["a"])
+    assert at == [(False, 1), (True, 1)]
+
+
 # The whole of it, with the guard, the journal, and this machine for a host.
 
 
@@ -277,6 +310,26 @@ def test_every_drive_is_admitted_before_any_is_told_and_let_go_when_it_is_off(
 ) -> None:
     assert whole.cut(2).dark == {"a"}
     assert whole.did[:5] == ["admitted 2", "delete a", "delete b", "outlet 2 off", "released all"]
+
+
+def test_nothing_is_done_where_one_of_the_drives_cannot_afford_it(
+    whole: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any of them may go dark, whatever the file says."""
+    spent = drive("b").spec.model_copy(update={"power_budget": PowerBudget(power_cycles=1)})
+
+    def eyes(host: Host, of: Any, disks: Any) -> FakeEyes:
+        made = FakeEyes(whole.stage.world, of.spec.slot)
+        if made.slot == "b":
+            made.drive = replace(made.drive, spec=spent)
+        return made
+
+    monkeypatch.setattr(blackout, "Sight", eyes)
+    whole.cut(3)
+    whole.did.clear()
+    with pytest.raises(RigTrouble, match=r"slot b: .*its power is not cut: it has had 1 power"):
+        whole.cut(2)
+    assert whole.did == []
 
 
 @pytest.mark.parametrize("step", ["delete", "identity", "rescan"])

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -17,14 +17,15 @@ from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal, dead_entries
 from leadline.inventory.pdu import PduSpec
 from leadline.inventory.rig import HostSpec
-from leadline.power import spin_up
+from leadline.power import outlets, spin_up
 from leadline.power.cycle import carry_out
 from leadline.power.dark import HotPlug
 from leadline.power.outlets import ENTRY, Rescan, lent, restore_outlets
-from leadline.power.pdu import open_pdu
+from leadline.power.pdu import Pdu, open_pdu
 from leadline.power.spin_up import SpinUp
 from leadline.power.supplies import Supply
 from leadline.virtual.pdus.pty import VirtualPdu
+from selftests.pdu_line import bench
 from selftests.power_world import (
     OFF_S,
     Clock,
@@ -174,7 +175,7 @@ from leadline.inventory.pdu import PduSpec
 from leadline.inventory.rig import HostSpec
 from leadline.power import port
 from leadline.power.outlets import lent
-from leadline.power.pdu import open_pdu
+from leadline.power.pdu import Pdu, open_pdu
 from leadline.power.supplies import Supply
 tmp = Path(sys.argv[1])
 port.LOCK_DIRECTORY = tmp
@@ -240,6 +241,49 @@ def test_an_outlet_that_cannot_be_restored_stays_on_record(stage: Stage, here: H
     stage.unit.plug_in()
     (sentence,) = restore_outlets(here, directory=directory)
     assert "was on already" in sentence
+
+
+def left_off(directory: str, *names: str) -> None:
+    """Outlet 2 of each of these PDUs, on record by a run that is dead."""
+    with open_host(HostSpec(reach="local")) as dying:
+        journal = Journal(dying, "dead", directory=directory)
+        specs = [{"name": name, "family": "baytech-rpc3", "port": "/dev/x"} for name in names]
+        off = [{"pdu": spec, "outlet": 2} for spec in specs]
+        journal.open_entry(ENTRY, {"outlets": off, "rescan": None})
+
+
+def test_an_outlet_whose_status_cannot_be_had_is_told_to_go_on(
+    tmp_path: Path, here: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_off(str(tmp_path), "a")
+    with bench() as (pdu, line):
+        pdu.switch(2, False)
+        line.instead = lambda data: b"\r\nRPC3-NC>" if b"status" in data else None
+        monkeypatch.setattr(outlets, "open_pdu", lambda spec, log=None: nullcontext(pdu))
+        with pytest.raises(RigTrouble, match=r"left off by run dead, and cannot .*: status: "):
+            restore_outlets(here, directory=str(tmp_path))
+        assert line.dialogue.contacts[2] is True
+        line.instead = lambda _: None
+        (sentence,) = restore_outlets(here, directory=str(tmp_path))
+        assert "was on already" in sentence
+
+
+def test_one_pdu_that_is_gone_keeps_no_other_outlet_off(
+    tmp_path: Path, here: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_off(str(tmp_path), "gone", "a")
+    with bench() as (pdu, line):
+        pdu.switch(2, False)
+
+        def open_pdu(spec: PduSpec, log: object = None) -> AbstractContextManager[Pdu]:
+            if spec.name == "gone":
+                raise RigTrouble("PDU 'gone': there is no such port")
+            return nullcontext(pdu)
+
+        monkeypatch.setattr(outlets, "open_pdu", open_pdu)
+        with pytest.raises(RigTrouble, match=r"cannot be .* 'gone': there is no.*is on again, aft"):
+            restore_outlets(here, directory=str(tmp_path))
+        assert line.dialogue.contacts[2] is True
 
 
 def test_disks_that_a_dead_run_left_off_are_started_in_turn(

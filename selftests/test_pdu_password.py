@@ -22,8 +22,10 @@ from leadline.power.outlets import ENTRY, lent
 from leadline.power.pdu import open_pdu
 from leadline.power.supplies import Supply
 from leadline.virtual.pdus import login
+from leadline.virtual.pdus.apc_menu import Aos3
 from leadline.virtual.pdus.baytech import Rpc3NcWithLogin
 from leadline.virtual.pdus.faults import Faults
+from leadline.virtual.pdus.line import Unit
 from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.pdu_line import bench
 from selftests.power_world import quick
@@ -287,9 +289,11 @@ def test_without_a_secret_everything_passes_at_once(said: list[bytes]) -> None:
     assert mask.rest() == b""
 
 
-def test_an_error_quotes_the_device_without_it() -> None:
-    with bench(None, "baytech-rpc3", Rpc3NcWithLogin) as (pdu, line):
-        answer = b"\r\nno such account: " + SECRET.encode()
+@pytest.mark.parametrize("unit", [Rpc3NcWithLogin, Aos3])
+def test_an_error_quotes_the_device_without_it(unit: type[Unit]) -> None:
+    """Nor without what is typed after it, which an APC's command line is asked for by."""
+    with bench(None, "apc-cli" if unit is Aos3 else "baytech-rpc3", unit) as (pdu, line):
+        answer = b"\r\nno such account: " + SECRET.encode() + b", sorry"
         line.instead = lambda data: answer if SECRET.encode() in data else None
         with pytest.raises(RigTrouble) as caught:
             pdu.status(deadline_s=1)

@@ -43,6 +43,20 @@ def test_the_same_trouble_is_told_once(vendor: pytest.Pytester) -> None:
     assert text.count("the same as for test_rig") == 2
 
 
+def test_what_stands_below_an_error_is_told_and_on_record(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile(
+        "from leadline.errors import RigTrouble\n"
+        "def test_two(visit):\n"
+        "    trouble = RigTrouble('outlet 1 is stuck')\n"
+        "    trouble.add_note('and outlet 2 stays off')\n"
+        "    raise trouble\n"
+    )
+    text = run(vendor, "-k", "scsi1", "-rN").stdout.str()
+    assert "RigTrouble: outlet 1 is stuck\n  and outlet 2 stays off" in text
+    (row,) = kept(vendor, "outcomes")
+    assert row["message"] == "outlet 1 is stuck\n  and outlet 2 stays off"
+
+
 def test_every_outcome_is_on_record_once(vendor: pytest.Pytester) -> None:
     skips = "\ndef test_not_here(visit):\n    pytest.skip('no')\n"
     vendor.makepyfile(OUTCOMES + skips + "def test_defect(visit):\n    1 / 0\n")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import serial
@@ -355,3 +356,36 @@ def test_a_stuck_outlet_ends_with_rig_trouble(
         code, out, err = power("slot1", "cycle", "--yes")
         assert (code, out) == (3, "")
         assert "outlet 2: still on after 3 commands" in err
+
+
+def test_every_outlet_that_failed_is_named(
+    tmp_path: Path, power: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leadline.power.pdu.READBACK_S", 0.2)
+    with VirtualPdu(4, nothing, tmp_path / "pdu", faults=Faults(stuck={1, 2})):
+        code, _, err = power("host", "slot1", "off", "--yes")
+    assert code == 3
+    first, second = err.splitlines()
+    assert first.startswith("leadline: PDU 'a' (port ")
+    assert "outlet 1: still on after 3 commands" in first
+    assert second.startswith("  PDU 'a' (port ")
+    assert "outlet 2: still on after 3 commands" in second
+
+
+def test_ctrl_c_names_the_outlet_that_stays_off(
+    tmp_path: Path, power: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leadline.power.pdu.READBACK_S", 0.2)
+    with VirtualPdu(4, nothing, tmp_path / "pdu") as unit:
+
+        def interrupted(_: float) -> None:
+            unit.faults.stuck = {2}
+            raise KeyboardInterrupt
+
+        # By now it is off; with its relay stuck, it cannot be switched on again.
+        waits = SimpleNamespace(sleep=interrupted)
+        monkeypatch.setattr("leadline.commands.power_dark.time", waits)
+        code, _, err = power("slot1", "cycle", "--yes")
+    assert code == 130
+    assert "leadline: interrupted, and then, when its power was to be put back: PDU 'a'" in err
+    assert "outlet 2: still off after 3 commands" in err

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
+from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble, message_of
 from leadline.outcomes import INTERRUPTED_CODE, error_exit_code
 
 _COMMANDS = (
@@ -39,9 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = namespace.func(namespace)
         sys.stdout.flush()
     except (DriveFault, RigTrouble, Misuse, Inconclusive) as error:
-        print(f"leadline: {error}", file=sys.stderr)
+        print(f"leadline: {message_of(error)}", file=sys.stderr)
         return error_exit_code(error)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        if trouble := message_of(interrupt).strip():
+            print(f"leadline: interrupted, {trouble}", file=sys.stderr)
         return INTERRUPTED_CODE
     except BrokenPipeError:
         # The reader has gone (`leadline plan | head`): nothing to say, and nobody to say it to.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from leadline.drive.bind import Drive, bind
 from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
-from leadline.errors import DriveFault, Misuse, RigTrouble
+from leadline.errors import DriveFault, Misuse, RigTrouble, message_of
 from leadline.inventory.rig import DriveSpec, OutletSpec
 from leadline.outcomes import Ended, ended_by
 from leadline.power.cycle import Bench, NotReady, PowerCycle, power_cycle
@@ -144,7 +144,7 @@ def _broken_off_row(visit: "OpenVisit", asked: _Asked, error: Exception) -> Powe
     """How far it came is known where it was the drive that was late."""
     late = isinstance(error, NotReady) and error.phases
     reached = asdict(late) if late else {}
-    return _row(visit, asked, ended_by(error), reached, {"message": str(error)})
+    return _row(visit, asked, ended_by(error), reached, {"message": message_of(error)})
 
 
 def _row(

@@ -22,3 +22,12 @@ class Misuse(Exception):
 
 class Inconclusive(Exception):
     """The evidence settles nothing, and nobody guesses: INCONCLUSIVE, exit code 4."""
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says, and below it what else went wrong then: its notes.
+
+    Of several outlets one error is raised, and the others are noted on it; as is an outlet that
+    could not be switched on again.
+    """
+    return "\n  ".join([str(error), *getattr(error, "__notes__", ())])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from leadline.errors import message_of
 from leadline.outcomes import Ended, ended_by, exit_code
 from leadline.report.summary import SummaryRow, summary_table
 from leadline.results.record import Record
@@ -52,7 +53,8 @@ def pytest_runtest_makereport(
         elif not drives_fault and report.when == "call":
             report.when = "setup"
         if ended in _PLAIN and call.excinfo is not None and not item.config.option.fulltrace:
-            report.longrepr = _said_once(item, f"{call.excinfo.typename}: {call.excinfo.value}")
+            message = message_of(call.excinfo.value)
+            report.longrepr = _said_once(item, f"{call.excinfo.typename}: {message}")
     return report
 
 
@@ -71,7 +73,7 @@ def _ended(report: pytest.TestReport, call: pytest.CallInfo[None]) -> Ended:
 def _properties(
     item: pytest.Item, cell: str, ended: Ended, call: pytest.CallInfo[None]
 ) -> list[tuple[str, object]]:
-    message = "" if call.excinfo is None else str(call.excinfo.value)
+    message = "" if call.excinfo is None else message_of(call.excinfo.value)
     found: dict[str, object] = {
         "cell": cell,
         "claim": claim_of(item),

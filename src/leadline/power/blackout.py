@@ -5,6 +5,9 @@ flushes it and sends STANDBY IMMEDIATE, and the host writes its own file systems
 host is not shut down: if that outlet is not its own, nothing would switch it on again.
 After the cut a rescan shows which drives still have power; then all of them are to come
 back as themselves.
+
+Every drive has to afford the cut, for any may go dark.  It is counted for those that do: of
+those that are expected to, before it, for this may be killed; of others when they are seen.
 """
 
 import time
@@ -16,7 +19,7 @@ from leadline.drive.guard import admit_rig
 from leadline.host.connection import HostLost
 from leadline.inventory.rewrite import HOST
 from leadline.inventory.rig import DriveSpec
-from leadline.power import dark
+from leadline.power import dark, wear
 from leadline.power.comparison import unchanged_but_for
 from leadline.power.cycle import Bench, Leave, await_ready
 from leadline.power.dark import Eyes, Machine
@@ -47,27 +50,34 @@ def black_out(bench: Bench, specs: Sequence[DriveSpec], cut: Cut) -> Observation
     """Admit all drives of a rig, cut these outlets, see what goes dark, and all come back.
 
     `specs` are all drives of the rig.  Raises Refused when one of them may not lose its
-    power; RigTrouble when an outlet does not do what it is told, or a drive or the host do
-    not come back; DriveFault when a drive comes back as another one.
+    power; RigTrouble when an outlet does not do what it is told, a drive's budget is spent, or
+    a drive or the host do not come back; DriveFault when a drive comes back as another one.
     """
     drives = [bind(bench.host, spec) for spec in specs]
     disks = scan(bench.host)
     eyes = [Sight(bench.host, drive, disks) for drive in drives]
+    _toll(eyes, [HOST], bench.journal.run).afford()
     rescan = Rescan(bench.host_spec, tuple(_by_path(eyes)))
     with (
         admit_rig(bench.host, drives) as leave,
         lent(bench.journal, cut.supplies, lambda: _wake(eyes), rescan),
     ):
-        return observe(bench.host, eyes, cut, leave)
+        return observe(bench.host, eyes, cut, leave, bench.journal.run)
 
 
-def observe(machine: Machine, eyes: Sequence[Eyes], cut: Cut, leave: Leave) -> Observation:
-    """The cut itself; afterwards the outlets are on, and every drive is there and ready."""
+def observe(
+    machine: Machine, eyes: Sequence[Eyes], cut: Cut, leave: Leave, run: str
+) -> Observation:
+    """The cut itself; afterwards the outlets are on, and every drive is there and ready.
+
+    It is counted as one that run `run` made.
+    """
     began = time.monotonic()
     for one in eyes:
         one.delete()
     machine.run(SYNC, deadline=SYNC_S)
     boot = machine.boot_id()
+    _toll(eyes, cut.expected, run).count()
     switched = switch_all(cut.supplies, on=False)
     off_at = time.monotonic()
     leave.release()  # while it is held, the kernel keeps the old nodes' names
@@ -78,6 +88,8 @@ def observe(machine: Machine, eyes: Sequence[Eyes], cut: Cut, leave: Leave) -> O
     if looks is None:
         machine.reconnect(cut.boot_s)
     rebooted = looks is None and machine.boot_id() != boot
+    gone = frozenset([HOST]) if rebooted else _dark(eyes, looks or ())
+    _toll(eyes, gone, run, but=cut.expected).count()
     if not rebooted:  # a boot finds every drive, and may number its SCSI hosts otherwise
         for one, *_ in _by_path(eyes).values():
             one.rescan()
@@ -86,12 +98,29 @@ def observe(machine: Machine, eyes: Sequence[Eyes], cut: Cut, leave: Leave) -> O
         unchanged_but_for(one.drive, identity, None)
     return Observation(
         places=tuple(Place(each.pdu.spec.name, each.outlet) for each in cut.supplies),
-        dark=frozenset([HOST]) if rebooted else _dark(eyes, looks or ()),
+        dark=gone,
         strangers=_strangers(eyes, looks or ()),
         unseen=looks is None and not rebooted,
         verified=all(one.verified for one in switched),
         seconds=time.monotonic() - began,
     )
+
+
+def _toll(
+    eyes: Sequence[Eyes], words: Collection[str], run: str, *, but: Collection[str] = ()
+) -> wear.Toll:
+    """What it costs when these go dark, `but` those; with the host, every drive does.
+
+    No heads are unloaded in an emergency: all drives have been told.
+    """
+    slots = _slots(eyes, words) - _slots(eyes, but)
+    specs = [one.drive.spec for one in eyes if one.drive.spec.slot in slots]
+    return wear.Toll([wear.Cut(spec, emergency_unload=False) for spec in specs], run)
+
+
+def _slots(eyes: Sequence[Eyes], words: Collection[str]) -> frozenset[str]:
+    every = frozenset(one.drive.spec.slot for one in eyes)
+    return every if HOST in words else every & frozenset(words)
 
 
 def _looks(

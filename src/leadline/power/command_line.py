@@ -131,7 +131,11 @@ class CommandLine:
         heard = b""
         if reply.secret:
             heard = self._session.ask(
-                reply.data, self._grammar.admits, step="login", deadline_s=LOGIN_S, secret=True
+                reply.data,
+                self._grammar.admits,
+                step="login",
+                deadline_s=LOGIN_S,
+                secret=reply.secret,
             )
         else:
             self._session.send(reply.data, step)

@@ -48,10 +48,10 @@ class LoginWords:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is sent next, with its Enter."""
+    """What is sent next, with its Enter; `secret` is the password in it."""
 
     data: bytes = field(repr=False)
-    secret: bool = False
+    secret: bytes = field(default=b"", repr=False)
 
 
 class Login:
@@ -123,7 +123,7 @@ class Login:
                 "for devices lock accounts; log in by hand to see what is wrong"
             )
         self._passwords += 1
-        return Reply(secret + self._words.suffix + self._spec.enter, secret=True)
+        return Reply(secret + self._words.suffix + self._spec.enter, secret)
 
     def _not_given(self, heard: bytes, give: str) -> RigTrouble:
         return self._session.trouble(

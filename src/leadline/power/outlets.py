@@ -89,17 +89,17 @@ def restore_outlets(
     said: list[str] = []
     troubles: list[str] = []
     for dead in dead_entries(here, ENTRY, directory=directory):
-        try:
-            said += _restore(dead, logs)
-        except RigTrouble as trouble:
-            sentence = (
-                f"left off by run {dead.run}, and cannot be switched on: {trouble} "
-                f"(where that PDU is no more, remove {dead.journal})"
-            )
-            mine = {str(record["pdu"]["port"]) for record in dead.data["outlets"]}
-            (troubles if ports is None or mine & set(ports) else said).append(sentence)
-        else:
+        done, failed = _restore(dead, logs)
+        said += done
+        if not failed:
             close_dead_entry(here, dead)
+            continue
+        sentence = (
+            f"left off by run {dead.run}, and cannot be switched on: {'; '.join(failed)} "
+            f"(where that PDU is no more, remove {dead.journal})"
+        )
+        mine = {str(record["pdu"]["port"]) for record in dead.data["outlets"]}
+        (troubles if ports is None or mine & set(ports) else said).append(sentence)
     if troubles:
         raise RigTrouble("; ".join([*troubles, *said]))
     return said
@@ -113,20 +113,16 @@ def _on_record(supply: Supply) -> dict[str, Any]:
     }
 
 
-def _restore(dead: DeadEntry, logs: ByteLogs | None) -> list[str]:
-    said = []
+def _restore(dead: DeadEntry, logs: ByteLogs | None) -> tuple[list[str], list[str]]:
+    """What was done, and what could not be: each outlet is tried, whatever became of others."""
+    said: list[str] = []
+    failed: list[str] = []
     for record in dead.data["outlets"]:
-        spec = PduSpec.model_validate(record["pdu"])
-        spin_up = _SPIN_UP.validate_python(record.get("spin_up"))
-        with open_pdu(spec, log=logs.of(spec) if logs else None) as pdu:
-            supply = Supply(pdu, int(record["outlet"]), spin_up)
-            was_on = pdu.reads_back() and pdu.status()[supply.outlet]
-            (done,) = switch_all([supply], on=True)
-        state = "was on already" if was_on else "is on again"
-        if not done.verified:
-            state = "was told to go on (unverified: it cannot be read back)"
-        said.append(f"{supply} {state}, after run {dead.run} of {dead.time}")
-    if record := dead.data["rescan"]:
+        try:
+            said.append(f"{_switched_on(record, logs)}, after run {dead.run} of {dead.time}")
+        except RigTrouble as trouble:
+            failed.append(str(trouble))
+    if not failed and (record := dead.data["rescan"]):
         spec_of_host = HostSpec.model_validate(record["host"])
         try:
             with open_host(spec_of_host) as host:
@@ -134,7 +130,27 @@ def _restore(dead: DeadEntry, logs: ByteLogs | None) -> list[str]:
                     rescan(host, path)
         except RigTrouble as trouble:  # the outlets are on, which was the promise
             said.append(f"the drive may have to be looked for (rescan): {trouble}")
-    return said
+    return said, failed
+
+
+def _switched_on(record: dict[str, Any], logs: ByteLogs | None) -> str:
+    spec = PduSpec.model_validate(record["pdu"])
+    spin_up = _SPIN_UP.validate_python(record.get("spin_up"))
+    with open_pdu(spec, log=logs.of(spec) if logs else None) as pdu:
+        supply = Supply(pdu, int(record["outlet"]), spin_up)
+        was_on = _is_on(supply)
+        (done,) = switch_all([supply], on=True)
+    if not done.verified:
+        return f"{supply} was told to go on (unverified: it cannot be read back)"
+    return f"{supply} {'was on already' if was_on else 'is on again'}"
+
+
+def _is_on(supply: Supply) -> bool:
+    """Whether it is read back as on; one whose PDU does not say so is to be told."""
+    try:
+        return supply.pdu.reads_back() and supply.pdu.status()[supply.outlet]
+    except RigTrouble:
+        return False
 
 
 def rescan(host: Host, path: str) -> None:

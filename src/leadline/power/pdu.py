@@ -21,6 +21,7 @@ from leadline.power.session import ByteLog, LineTrouble, Session
 
 STATUS_S = 15.0
 SWITCH_S = 30.0
+OVERTIME_S = 10.0  # for what is under way at a deadline: a slow device takes many steps
 READBACK_S = 3.0  # a relay that has not moved by then is told again
 POLL_S = 0.2
 COMMANDS = 3  # so often an outlet is told before it counts as stuck
@@ -81,6 +82,7 @@ class Pdu:
         """Log out where the line is in order, and let the port go; no outlet changes."""
         try:
             if self._synced and self.session.is_open and isinstance(self._family, Leaves):
+                self._end_of(0.0)
                 with contextlib.suppress(LineTrouble):  # the next to come finds its way anyhow
                     self._family.leave()
         finally:
@@ -91,7 +93,7 @@ class Pdu:
 
         Some devices must be asked to know.  Raises RigTrouble when they do not answer.
         """
-        return self._tells(self._now() + deadline_s)
+        return self._tells(self._end_of(deadline_s))
 
     def status(self, *, deadline_s: float = STATUS_S) -> dict[int, bool]:
         """Every outlet's state (True is on) by its number, 1 to the last.
@@ -99,7 +101,7 @@ class Pdu:
         Raises RigTrouble when no whole and current table came in time, or when this
         PDU cannot tell.
         """
-        end = self._now() + deadline_s
+        end = self._end_of(deadline_s)
         if not self._tells(end):
             raise RigTrouble(
                 f"{where(self.spec)}: status: a device of family {self.spec.family} cannot tell "
@@ -115,20 +117,22 @@ class Pdu:
         reason to leave it.  It is repeated only after a resync and a status that
         says otherwise.  Raises Misuse for an outlet that the PDU does not have,
         RigTrouble when the readback is wrong, missing, or shows that another
-        outlet moved instead.
+        outlet moved instead.  Without any readback an outlet is told to go on all the
+        same (not off): outlets end on.
         """
         self.check(outlet)
         start = self._now()
-        end = start + deadline_s
+        end = self._end_of(deadline_s)
         if not self._tells(end):
             return self._switch_blindly(outlet, on, end)
-        before = self._read(end)
+        before = self._before(outlet, on, end)
         for attempt in range(1, COMMANDS + 1):
             trouble = self._tell(outlet, on, end)
             command_s = self._now() - start
             after = self._poll(outlet, on, end)
             if moved := [n for n in before if n != outlet and after[n] != before[n]]:
-                self._tell(outlet, before[outlet], end)  # puts back what it moved instead
+                # Puts back what it moved instead.
+                self._tell(outlet, before[outlet], self._end_of(OVERTIME_S))
                 raise self._wired_otherwise(outlet, moved, after)
             if after[outlet] == on:
                 return Switched(outlet, on, True, self._now() - start, attempt, command_s)
@@ -140,6 +144,16 @@ class Pdu:
             f"switch it {'on' if on else 'off'} in {self._now() - start:.1f} s "
             f"({trouble or 'the PDU reported success'}); is the outlet stuck or locked?"
         )
+
+    def _before(self, outlet: int, on: bool, end: float) -> dict[int, bool]:
+        try:
+            return self._read(end)
+        except LineTrouble as trouble:
+            if on and self._tell(outlet, on, self._end_of(OVERTIME_S)) is None:
+                trouble.add_note(
+                    f"outlet {outlet} was told to go on all the same; whether it did is not known"
+                )
+            raise
 
     def _switch_blindly(self, outlet: int, on: bool, end: float) -> Switched:
         """Command it until one command went out whole: absolute, it does no harm twice."""
@@ -163,6 +177,12 @@ class Pdu:
 
     def _now(self) -> float:
         return self.session.clock.now()
+
+    def _end_of(self, deadline_s: float) -> float:
+        """When what begins now is to have ended; nothing goes on for more than OVERTIME_S after."""
+        end = self._now() + deadline_s
+        self.session.give_up_at = end + OVERTIME_S
+        return end
 
     def _once(self, action: Callable[[], T], end: float) -> T:
         """Do it on a line that is known to be in order; whatever cuts in leaves it unknown."""

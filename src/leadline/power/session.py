@@ -9,6 +9,7 @@ and `reopen` waits for it to come back under its name.
 
 import contextlib
 import errno
+import math
 import termios
 import time
 from collections import deque
@@ -120,6 +121,8 @@ class Session:
         self.label = label
         self.clock = clock if clock is not None else MachineClock()
         self.log = log if log is not None else ByteLog()
+        self.give_up_at = math.inf
+        """By the clock: what is under way then ends, whatever time its steps have left."""
         self._open_port = open_port
         self._port: Port | None = None
         self._mask = Mask()
@@ -166,11 +169,11 @@ class Session:
         """What the device said as an error may quote it: `plain`, and without a secret in it."""
         return plain(self._mask.whole(heard), limit)
 
-    def send(self, data: bytes, step: str, *, secret: bool = False) -> None:
+    def send(self, data: bytes, step: str, *, secret: bytes = b"") -> None:
         """Write it all.  Raises LineTrouble when the port is gone or full.
 
-        A `secret` (a password, with the Enter after it) is neither logged nor quoted, now or
-        when the device echoes it.
+        A `secret` in it (a password) is neither logged nor quoted, now or when the device
+        echoes it.
         """
         try:
             self._opened(step).write(data)
@@ -178,7 +181,7 @@ class Session:
             raise self._lost(step, error) from error
         finally:
             if secret:
-                self._mask.hide(data.strip(b"\r\n"))
+                self._mask.hide(secret)
         self._log_held()
         self.log.add(Chunk(self.clock.now(), sent=True, data=self._mask.whole(data)))
 
@@ -239,7 +242,7 @@ class Session:
         *,
         step: str,
         deadline_s: float,
-        secret: bool = False,
+        secret: bytes = b"",
     ) -> bytes:
         """Send `text`; what came back, once `enough` of all that came says so.
 
@@ -275,6 +278,10 @@ class Session:
     def _opened(self, step: str) -> Port:
         if self._port is None:
             raise self.trouble(step, "the port is not open")
+        if self.clock.now() >= self.give_up_at:
+            raise self.trouble(
+                step, "there is no time left for it: the device answers, but too slowly, or in part"
+            )
         return self._port
 
     def _lost(self, step: str, error: Exception) -> LineTrouble:
