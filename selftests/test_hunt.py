@@ -23,6 +23,7 @@ from leadline.statements import Bound, Ratio
 from leadline.verdict.verdict import Outcome, Verdict
 from leadline.visiting import OpenVisit
 from selftests.drive_specimens import LINK, scsi_drive
+from selftests.kept_claims import Kept, unlike
 from selftests.slice_drive import SliceDrive
 from selftests.test_layers import LOG
 from selftests.visit_world import Bench, bench, kept, opened, station
@@ -215,48 +216,49 @@ def test_a_kernel_without_the_tracepoints_says_so(host: Host, tracing: Tracing) 
 # When a claim fails.
 
 
-def judge_of(drive: SliceDrive, asked: list[tuple[str, float]]) -> Load:
+Asked = list[tuple[str, float]]
+
+
+def hunted(folder: Path, drive: SliceDrive, asked: Asked) -> Load:
+    """A load whose failed claims are hunted by somebody who notes what he was asked."""
+
     def hunt(said: Ratio, failed: Verdict, slice_s: float) -> Sequence[str]:
         assert failed.outcome is Outcome.FAIL
         asked.append((str(said), slice_s))
         return ("where the time went: somewhere",)
 
-    judge = SliceJudge(
-        cell="cell",
-        measure=drive.measure,
-        keep_slice=lambda side, measured: None,
-        keep_verdict=lambda claim, verdict, explanation: None,
-        slice_s=0.5,
-        budget_s=130.0,
-        repeat="repeat",
-        hunt=hunt,
-    )
-    return Load(random_read(), judge, full_depth=32)
+    reads = Kept(folder, drive).reads
+    assert isinstance(reads.judge, SliceJudge)
+    reads.judge.hunt = hunt
+    return reads
 
 
-def test_a_ratio_that_fails_is_hunted_and_the_explanation_says_what_was_found() -> None:
-    asked: list[tuple[str, float]] = []
-    reads = judge_of(SliceDrive({8: 1400, 1: 1000}), asked)
+def test_a_ratio_that_fails_is_hunted_and_the_explanation_says_what_was_found(
+    tmp_path: Path,
+) -> None:
+    asked: Asked = []
+    reads = hunted(tmp_path, SliceDrive({8: 1400, 1: 1000}), asked)
     with pytest.raises(ClaimFailed, match="note: where the time went: somewhere"):
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert asked == [("random_read.at(depth=8) >= 3 * random_read.at(depth=1)", 0.5)]
+    assert unlike(tmp_path) == [], "computed again, by one who has no drive to look at"
 
 
-def test_slices_that_had_to_be_longer_are_as_long_in_the_hunt() -> None:
-    asked: list[tuple[str, float]] = []
-    reads = judge_of(SliceDrive({8: 100, 1: 80}), asked)
+def test_slices_that_had_to_be_longer_are_as_long_in_the_hunt(tmp_path: Path) -> None:
+    asked: Asked = []
+    reads = hunted(tmp_path, SliceDrive({8: 100, 1: 80}), asked)
     with pytest.raises(ClaimFailed):
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     ((_, slice_s),) = asked
     assert slice_s > 0.9
 
 
-def test_nothing_is_hunted_where_nothing_failed() -> None:
-    asked: list[tuple[str, float]] = []
-    reads = judge_of(SliceDrive({8: 7000, 1: 1000}, spoil="merged", spoilt_depth=1), asked)
+def test_nothing_is_hunted_where_nothing_failed(tmp_path: Path) -> None:
+    asked: Asked = []
+    reads = hunted(tmp_path, SliceDrive({8: 7000, 1: 1000}, spoil="merged", spoilt_depth=1), asked)
     with pytest.raises(Unsettled):
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
-    reads = judge_of(SliceDrive({8: 7000, 1: 1000}), asked)
+    reads = hunted(tmp_path, SliceDrive({8: 7000, 1: 1000}), asked)
     assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     with pytest.raises(ClaimFailed):
         assert reads.at(depth=8) >= 9000

@@ -5,11 +5,14 @@ the tracepoints of `drive.layers` on; what tracing cost is told by the rate of t
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from leadline.drive.layers import ATA_EVENTS, BLOCK_EVENTS, Layers, milliseconds, read_layers
 from leadline.drive.tracing import ata_place, instance, watch
+from leadline.errors import RigTrouble
+from leadline.results.schema import Phase
 
 if TYPE_CHECKING:
     from leadline.claims import Quantity
@@ -17,10 +20,31 @@ if TYPE_CHECKING:
     from leadline.host.connection import Host
     from leadline.load.slices import Slice, SliceSetting
     from leadline.statements import Ratio
+    from leadline.verdict.verdict import Verdict
+    from leadline.visiting import OpenVisit
 
 BUFFER_KB = 512
 """For each processor; the oldest events go first.  It holds the last thousand requests."""
 NOTABLY = 1.1
+
+
+def hunt(visit: "OpenVisit", said: "Ratio", failed: "Verdict", slice_s: float) -> tuple[str, ...]:
+    """Where the time went in a claim that `failed`, in words, by slices of so many seconds.
+
+    What keeps it from being seen is said instead: the verdict is there already.
+    """
+    station, cell = visit.station, visit.visit.cell.id
+    station.live.show(f"  {cell}: {said}: hunting where the time went")
+    sides = [replace(side.setting, seconds=slice_s) for side in said.quantities]
+    try:
+        with visit.depth_put_back():
+            run = partial(visit.batch, said.load.workload)
+            traced = trace_slices(station.host, visit.drive, sides, run)
+    except RigTrouble as trouble:
+        return (f"where the time went could not be seen: {trouble}",)
+    seconds = sum(side.drive_s for side in traced)
+    station.record.add(Phase(cell=cell, name="drive", seconds=seconds))
+    return where_the_time_went(said, [rate.rate for rate in failed.rates], traced)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -21,12 +20,12 @@ from leadline.drive.finding import Finding, failed
 from leadline.drive.guard import Admission, Purpose, admit
 from leadline.drive.kernel_events import KernelEvent, concerns
 from leadline.drive.ladder import Ladder, climb
-from leadline.errors import DriveFault, RigTrouble
+from leadline.errors import DriveFault
 from leadline.evidence import needed_seconds
 from leadline.flashing import flash
 from leadline.host.lease import Lease, holder_text, take
 from leadline.host.programs import require
-from leadline.hunt import trace_slices, where_the_time_went
+from leadline.hunt import hunt
 from leadline.inventory.plan import Visit
 from leadline.judge import SliceJudge
 from leadline.keeping import Keeping
@@ -39,7 +38,6 @@ from leadline.plans import Noise
 from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
 from leadline.running import VERDICTS, claim_of, repeating
-from leadline.statements import Ratio
 from leadline.verdict.verdict import Verdict
 from leadline.vetting import Vetting, vet
 
@@ -195,7 +193,7 @@ class OpenVisit:
             budget_s=self.station.run.drive_time_s,
             repeat=repeating(self.station.run, self.station.rig, item.nodeid),
             noise=self.noise(),
-            hunt=self.hunt,
+            hunt=partial(hunt, self),
         )
         self._judges.append(judge)
         return judge
@@ -235,43 +233,29 @@ class OpenVisit:
             f"{wanted[0].seconds:.2g} s under way"
         )
         done = self._preconditioned.get(workload)
-        with self._depth_put_back():
-            slices, findings = vetting.measure(workload, partial(self._run, workload, wanted), done)
+        with self.depth_put_back():
+            slices, findings = vetting.measure(
+                workload, partial(self.batch, workload, wanted), done
+            )
         self._keep_findings(name, slices[0].began if slices else 0.0, findings)
         for finding in failed(findings):
             remarks.setdefault(finding.name, str(finding))
         return slices
 
-    def _run(self, workload: Workload, wanted: Sequence[SliceSetting]) -> list[Slice]:
+    def batch(self, workload: Workload, wanted: Sequence[SliceSetting]) -> list[Slice]:
         """One batch, each slice at places of its own."""
         host, node, depth_path = self.station.host, self.drive.node, queue_depth.path(self.drive)
         seeds = [secrets.randbits(31) for _ in wanted]
         return run_slices(host, node, workload, wanted, depth_path=depth_path, seeds=seeds)
 
     @contextmanager
-    def _depth_put_back(self) -> Iterator[None]:
+    def depth_put_back(self) -> Iterator[None]:
+        """Whatever device queue depth the slices in here leave, the kernel's own comes after."""
         try:
             yield
         finally:
             depth = str(self.kernel_queue_depth)
             self.station.host.write_value(queue_depth.path(self.drive), depth)
-
-    def hunt(self, said: Ratio, failed: Verdict, slice_s: float) -> Sequence[str]:
-        """Where the time went in a claim that `failed`, in words; each side is run once more.
-
-        What keeps it from being seen is said instead: the verdict is there already.
-        """
-        cell, run = self.visit.cell.id, partial(self._run, said.load.workload)
-        self.station.live.show(f"  {cell}: {said}: hunting where the time went")
-        sides = [replace(side.setting, seconds=slice_s) for side in said.quantities]
-        try:
-            with self._depth_put_back():
-                traced = trace_slices(self.station.host, self.drive, sides, run)
-        except RigTrouble as trouble:
-            return (f"where the time went could not be seen: {trouble}",)
-        seconds = sum(side.drive_s for side in traced)
-        self.station.record.add(Phase(cell=cell, name="drive", seconds=seconds))
-        return where_the_time_went(said, [rate.rate for rate in failed.rates], traced)
 
     def _keep_findings(self, name: str, taken: float, findings: Sequence[Finding]) -> None:
         cell = self.visit.cell.id
