@@ -19,9 +19,9 @@ from leadline.load.workload import Workload
 from leadline.plan_recorded import plan_of_record
 from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
 from leadline.remedies import TOO_FEW
-from leadline.statements import AsRecorded, NoCollapse, NoDip, Within
+from leadline.statements import AsRecorded, NoCollapse, NoDip, Ratio, Within
 from leadline.verdict.pace import MOST
-from leadline.verdict.verdict import Verdict
+from leadline.verdict.verdict import Outcome, Verdict
 
 FEWEST_BLOCKS = 4
 """Blocks in a batch: the first look needs so many."""
@@ -29,6 +29,8 @@ LONGEST_BATCH_S = 16.0
 """A batch is one process of the load generator, so a killed run loses no more than this."""
 
 Measure = Callable[[Workload, Sequence[SliceSetting]], Sequence[Slice]]
+Hunt = Callable[[Ratio, Verdict, float], Sequence[str]]
+"""Where the time went in a ratio that failed, in words, seen in slices of so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Settling:
 
     name: str
     seed: int
+
+
+def no_hunt(said: Ratio, failed: Verdict, slice_s: float) -> Sequence[str]:
+    """Of one who has no drive to look at, such as whoever computes a verdict again."""
+    return ()
 
 
 def new_settling() -> Settling:
@@ -54,7 +61,8 @@ class SliceJudge:
     a slice to begin with, `budget_s` and `curve_budget_s` what a claim and a claim of a curve
     may cost, in seconds; `repeat` the command that runs the same test again;
     `noise` the rig's own; `remarks` is where whoever measures says what it saw, by a name,
-    for the notes of the claim under way.  `now` is the settling under way, or the last one;
+    for the notes of the claim under way; `hunt` what a ratio that failed is followed by, for its
+    notes too.  `now` is the settling under way, or the last one;
     `begin` gives the next.  A verdict depends on these, its statement and its slices alone,
     so that it can be computed again (`leadline.recompute`).
     """
@@ -69,6 +77,7 @@ class SliceJudge:
     repeat: str
     noise: Noise = field(default_factory=Noise)
     begin: Callable[[], Settling] = new_settling
+    hunt: Hunt = no_hunt
     now: Settling = field(init=False)
     remarks: dict[str, str] = field(default_factory=dict)
     _stated: list[Claim] = field(default_factory=list)
@@ -102,6 +111,9 @@ class SliceJudge:
                 verdict = self.carry_out(plan, evidence, self.budget_s)
                 if verdict.reason == "budget":
                     verdict = replace(verdict, notes=(*verdict.notes, _price(plan, evidence)))
+                if verdict.outcome is Outcome.FAIL and isinstance(contrast, Ratio):
+                    seen = self.hunt(contrast, verdict, evidence.seconds)
+                    verdict = replace(verdict, notes=(*verdict.notes, *seen))
         if self.noise.note and not isinstance(claim.statement, Within):
             verdict = replace(verdict, notes=(*verdict.notes, self.noise.note))
         verdict = replace(verdict, notes=(*verdict.notes, *self.remarks.values()))

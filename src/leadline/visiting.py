@@ -25,6 +25,7 @@ from leadline.evidence import needed_seconds
 from leadline.flashing import flash
 from leadline.host.lease import Lease, holder_text, take
 from leadline.host.programs import require
+from leadline.hunt import hunt
 from leadline.inventory.plan import Visit
 from leadline.judge import SliceJudge
 from leadline.keeping import Keeping
@@ -198,6 +199,7 @@ class OpenVisit:
             curve_budget_s=budget.curve_s,
             repeat=repeating(self.station.run, self.station.rig, item.nodeid),
             noise=self.noise(),
+            hunt=partial(hunt, self),
         )
         self._judges.append(judge)
         return judge
@@ -244,28 +246,35 @@ class OpenVisit:
 
         What its checks found is kept, and said in `remarks` if it voids.
         """
-        host = self.station.host
         vetting = self._pinned(workload)
-        depth_path = queue_depth.path(self.drive)
         self.station.live.show(
             f"  {self.visit.cell.id}: {workload.name}, {len(wanted)} slices of "
             f"{wanted[0].seconds:.2g} s under way"
         )
-
-        def run() -> Sequence[Slice]:
-            seeds = [secrets.randbits(31) for _ in wanted]
-            node = self.drive.node
-            return run_slices(host, node, workload, wanted, depth_path=depth_path, seeds=seeds)
-
-        try:
-            done = self._preconditioned.get(workload)
-            slices, findings = vetting.measure(workload, run, done)
-        finally:
-            host.write_value(depth_path, str(self.kernel_queue_depth))
+        done = self._preconditioned.get(workload)
+        with self.depth_put_back():
+            slices, findings = vetting.measure(
+                workload, partial(self.batch, workload, wanted), done
+            )
         self._keep_findings(name, slices[0].began if slices else 0.0, findings)
         for finding in failed(findings):
             remarks.setdefault(finding.name, str(finding))
         return slices
+
+    def batch(self, workload: Workload, wanted: Sequence[SliceSetting]) -> list[Slice]:
+        """One batch, each slice at places of its own."""
+        host, node, depth_path = self.station.host, self.drive.node, queue_depth.path(self.drive)
+        seeds = [secrets.randbits(31) for _ in wanted]
+        return run_slices(host, node, workload, wanted, depth_path=depth_path, seeds=seeds)
+
+    @contextmanager
+    def depth_put_back(self) -> Iterator[None]:
+        """Whatever device queue depth the slices in here leave, the kernel's own comes after."""
+        try:
+            yield
+        finally:
+            depth = str(self.kernel_queue_depth)
+            self.station.host.write_value(queue_depth.path(self.drive), depth)
 
     def _keep_findings(self, name: str, taken: float, findings: Sequence[Finding]) -> None:
         cell = self.visit.cell.id

@@ -2,19 +2,18 @@
 
 libata's ``ata_qc_issue`` and ``ata_qc_complete_*`` name each command's opcode and tag
 as it is handed to the controller; where libata does not drive the disk, the SCSI layer's
-``scsi_dispatch_cmd_*`` tell at least how many commands the host adapter holds.  They are
-recorded in a tracing instance of our own, so that a user's tracing is left alone.
+``scsi_dispatch_cmd_*`` tell at least how many commands the host adapter holds.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from leadline.drive import tracing
 from leadline.drive.bind import Drive
-from leadline.errors import DriveFault, RigTrouble
+from leadline.errors import DriveFault
 from leadline.host.connection import Host
 from leadline.host.trouble import DeadlinePassed
 
@@ -24,8 +23,6 @@ READS = 64
 OFFERED_DEPTH = 8
 RUNTIME_MS = 500  # a slow disk ends the probe here, a fast one after READS
 DEADLINE_S = 60.0  # one SCSI timeout of 30 s and the recovery after it
-_TRACING = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
-_INSTANCE = "leadline-"
 
 _STARTS = {"libata": ("ata_qc_issue",), "scsi": ("scsi_dispatch_cmd_start",)}
 _ENDS = {
@@ -52,17 +49,12 @@ _OTHER_OPCODES = {
     0xCA: "WRITE DMA",
 }
 
-_EVENT = re.compile(r"\s(?P<time>\d+\.\d+): (?P<event>\w+): (?P<fields>.*)")
 _LIBATA = re.compile(r"ata_port=(\d+) ata_dev=(\d+) tag=(\d+)")
 _LIBATA_OPCODE = re.compile(r"\btf=\(([0-9a-f]{2})/")
 _SCSI = re.compile(r"host_no=(\d+) channel=(\d+) id=(\d+) lun=(\d+)")
 _SCSI_TAG = re.compile(r"\bdriver_tag=(\d+)")
 _SCSI_OPCODE = re.compile(r"cmnd=\((\w+)")
 _SCSI_RAW = re.compile(r"\braw=([0-9a-f ]+)")
-
-
-class TracingMissing(RigTrouble):
-    """The rig's kernel offers no such tracepoints, so nothing can be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +99,7 @@ def probe(host: Host, drive: Drive) -> Overlap:
     not end within a minute, RigTrouble when fio is missing.
     """
     source: Source = "libata" if drive.link else "scsi"
-    with _instance(host, drive) as instance:
+    with tracing.instance(host, drive) as instance:
         _watch(host, instance, drive, source)
         try:
             # Failed reads are seen by the kernel log's watch; here the trace is what counts.
@@ -119,23 +111,6 @@ def probe(host: Host, drive: Drive) -> Overlap:
             ) from error
         text = host.read_file(f"{instance}/trace").decode("ascii", "replace")
     return read_trace(text, source, _place(drive, source))
-
-
-def forget(host: Host) -> list[str]:
-    """Remove the tracing instances that dead runs left; the names of those removed.
-
-    To be called with every drive of the rig leased, for a live probe's would go too.
-    """
-    removed = []
-    for tracing in _TRACING:
-        if not host.exists(f"{tracing}/instances"):
-            continue
-        for name in host.list_dir(f"{tracing}/instances"):
-            if name.startswith(_INSTANCE):
-                host.remove_dir(f"{tracing}/instances/{name}")
-                removed.append(name)
-        break  # the second is the same file system under its old name
-    return removed
 
 
 def read_trace(text: str, source: Source, place: tuple[int, ...]) -> Overlap:
@@ -167,15 +142,12 @@ def read_trace(text: str, source: Source, place: tuple[int, ...]) -> Overlap:
 
 def _steps(text: str, source: Source, place: tuple[int, ...]) -> Iterator[_Step]:
     pattern = _LIBATA if source == "libata" else _SCSI
-    for line in text.splitlines():
-        event = _EVENT.search(line)
-        if not event or event["event"] not in _STARTS[source] + _ENDS[source]:
+    for time, name, fields in tracing.events(text):
+        if name not in _STARTS[source] + _ENDS[source]:
             continue
-        where = pattern.search(event["fields"])
+        where = pattern.search(fields)
         if where and tuple(int(n) for n in where.groups()[: len(place)]) == place:
-            begins = event["event"] in _STARTS[source]
-            tag, opcode, counts = _command(event["fields"], source)
-            yield _Step(float(event["time"]), begins, tag, opcode, counts)
+            yield _Step(time, name in _STARTS[source], *_command(fields, source))
 
 
 def _command(fields: str, source: Source) -> tuple[str, str, bool]:
@@ -192,9 +164,8 @@ def _command(fields: str, source: Source) -> tuple[str, str, bool]:
 
 
 def _place(drive: Drive, source: Source) -> tuple[int, ...]:
-    if source == "libata" and drive.link:
-        port, device = drive.link.device.removeprefix("ata").split(".")
-        return int(port), int(device)
+    if source == "libata":
+        return tracing.ata_place(drive)
     return tuple(int(number) for number in drive.hctl.split(":"))
 
 
@@ -223,40 +194,11 @@ def _fio(node: str) -> list[str]:
     ]
 
 
-@contextmanager
-def _instance(host: Host, drive: Drive) -> Iterator[str]:
-    """A tracing instance named after the drive, removed at the end.
-
-    The drive is leased, so one that is there already is a dead run's: it is begun anew.
-    """
-    tracing = next((path for path in _TRACING if host.exists(f"{path}/instances")), None)
-    if tracing is None:
-        raise TracingMissing(
-            f"{host.name}: the kernel's tracing is not there "
-            "(`mount -t tracefs nodev /sys/kernel/tracing` as root makes it so)"
-        )
-    name = _INSTANCE + re.sub(r"[^A-Za-z0-9]", "_", drive.identity.serial)
-    path = f"{tracing}/instances/{name}"
-    if host.exists(path):
-        host.remove_dir(path)
-    host.make_dir(path)
-    try:
-        yield path
-    finally:
-        host.remove_dir(path)
-
-
 def _watch(host: Host, instance: str, drive: Drive, source: Source) -> None:
     fields = ("ata_port", "ata_dev") if source == "libata" else ("host_no", "channel", "id", "lun")
     place = _place(drive, source)
     only = " && ".join(f"{name} == {number}" for name, number in zip(fields, place, strict=True))
-    for event in _STARTS[source] + _ENDS[source]:
-        folder = f"{instance}/events/{source}/{event}"
-        if event in _STARTS[source] and not host.exists(folder):
-            raise TracingMissing(
-                f"{host.name}: the kernel has no tracepoint {source}:{event} (libata has had it "
-                "since 4.2; the kernel must be built with CONFIG_TRACING)"
-            )
-        if host.exists(folder):
-            host.write_value(f"{folder}/filter", only)
-            host.write_value(f"{folder}/enable", "1")
+    for event in _STARTS[source]:
+        tracing.watch(host, instance, f"{source}:{event}", only)
+    for event in _ENDS[source]:
+        tracing.watch(host, instance, f"{source}:{event}", only, optional=True)
