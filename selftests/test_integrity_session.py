@@ -1,0 +1,299 @@
+"""A real load, by the program that rigs are sent: on a file, and on a drive that loses power."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from leadline.drive.ask import INQUIRY
+from leadline.errors import DriveFault, RigTrouble
+from leadline.host.connection import Host, Running
+from leadline.integrity.account import Account
+from leadline.integrity.check import Checked
+from leadline.integrity.intents import IntentLog, account_of
+from leadline.integrity.plan import Plan
+from leadline.integrity.session import PARTS, Load, Target, read_back
+from selftests.local_hosts import host
+from selftests.test_virtual_medium import Drive
+
+__all__ = ["host"]  # fixture
+
+PLAN = Plan(7, 2048, 1024, 4, 512)
+FOR_EVER_S = 1000.0
+ENOUGH = 300
+
+
+def enough(account: Account) -> bool:
+    return account.history.covered == PLAN.sectors and account.acknowledged > ENOUGH
+
+
+def never(account: Account) -> bool:
+    return False
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[IntentLog]:
+    with IntentLog(tmp_path / "of run" / "load.log", PLAN, {"cell": "a"}) as made:
+        yield made
+
+
+@pytest.fixture
+def target(host: Host, tmp_path: Path) -> Target:
+    """A file for a drive: it keeps everything."""
+    path = tmp_path / "drive"
+    path.write_bytes(bytes((PLAN.last + 1) * 512))
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_DIRECT))
+    except OSError:
+        pytest.skip(f"{tmp_path} knows no O_DIRECT")
+    return Target(host, str(path), 8)
+
+
+class Speaker(Target):
+    """Instead of a load, a program that says what its node is."""
+
+    def start(self, plan: Plan, seconds: float) -> Running:
+        return self.host.start(["printf", f"{self.node}\\n"])
+
+
+def spoil(target: Target, lba: int, data: bytes) -> None:
+    with Path(target.node).open("r+b") as file:
+        file.seek(lba * 512)
+        file.write(data)
+
+
+def loaded(target: Target, log: IntentLog) -> Account:
+    with Load(target, PLAN, 0.2, log) as load:
+        load.until(never)
+    return load.account
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_is_sent_to_rigs_is_python_3_8(part: str) -> None:
+    package, _, name = part.rpartition(".")
+    source = files(package).joinpath(f"{name}.py").read_text()
+    ast.parse(source, feature_version=(3, 8))
+
+
+def test_a_load_fills_the_span_mixes_and_ends_in_order(target: Target, log: IntentLog) -> None:
+    account = loaded(target, log)
+    assert account.ended
+    assert account.history.under_way() == 0
+    assert account.acknowledged > PLAN.fills
+    assert account.reads > 0
+    assert 1 < account.most_under_way <= target.in_flight
+    for cut in (False, True):
+        found = read_back(target, account, cut=cut, log=log)
+        assert (found.sectors, found.wrong, found.unheard) == (PLAN.sectors, (), 0)
+
+
+def test_the_log_alone_tells_the_same(target: Target, log: IntentLog) -> None:
+    account = loaded(target, log)
+    log.remark("a remark\nof two lines")
+    with log.path.open("a") as file:
+        file.write("i 99")  # cut short: it never counted
+    again = account_of(log.path)
+    assert again.plan == PLAN
+    for field in ("acknowledged", "reads", "ended", "most_under_way"):
+        assert getattr(again, field) == getattr(account, field)
+    for lba in PLAN.chunks()[0]:
+        assert again.history.lasting(lba) == account.history.lasting(lba)
+    assert json.loads(log.path.read_text().splitlines()[0])["cell"] == "a"
+
+
+def test_the_intent_is_on_record_before_anything_is_written(
+    target: Target, log: IntentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(self: Target, plan: Plan, seconds: float) -> None:
+        assert json.loads(log.path.read_text().splitlines()[0])["plan"] == plan._asdict()
+        raise RigTrouble("seen")
+
+    monkeypatch.setattr(Target, "start", start)
+    with pytest.raises(RigTrouble, match="seen"):
+        Load(target, PLAN, 1.0, log)
+
+
+def test_a_log_that_cannot_be_written_is_trouble_before_the_load(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RigTrouble, match="cannot be put on record"):
+        IntentLog(tmp_path / "file" / "load.log", PLAN, {})
+
+
+def test_the_first_wrong_sector_is_found_with_what_it_holds(target: Target, log: IntentLog) -> None:
+    account = loaded(target, log)
+    other, first = PLAN.chunks()[9].start, PLAN.chunks()[3].start + 5
+    with Path(target.node).open("rb") as file:
+        file.seek(other * 512)
+        data = file.read(512)
+    spoil(target, first, data)
+    spoil(target, first + 70, bytes(1024))
+    found = read_back(target, account, cut=True, log=log)
+    assert [wrong.lba for wrong in found.wrong] == [first, first + 70, first + 71]
+    assert found.wrong[0].holds.startswith(f"the data of LBA {other} (write ")
+    assert found.wrong[1].holds == "zeros"
+
+
+def test_a_read_beside_the_writes_that_is_wrong_ends_the_load(
+    target: Target, log: IntentLog
+) -> None:
+    def spoiled(account: Account) -> bool:
+        if account.history.covered == PLAN.sectors:
+            spoil(target, PLAN.first, bytes(PLAN.blocks * 512))
+        return False
+
+    with (
+        pytest.raises(DriveFault, match=r"a read beside .* LBA \d+ holds zeros") as caught,
+        Load(target, PLAN, FOR_EVER_S, log) as load,
+    ):
+        load.until(spoiled)
+    assert str(log.path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "message"),
+    [
+        ("i 1\ne 1 5", DriveFault, r"a write of 64 sectors at LBA 2048 failed \(errno 5\)"),
+        ("i 1\nx", DriveFault, "does not say any more who it is"),
+        ("i 1\na 7", RigTrouble, "said what is no event: 'a 7'"),
+        ("i 1", RigTrouble, "ended before its time"),
+        ("i 1\nend", RigTrouble, "ended with 1 requests under way"),
+    ],
+)
+def test_what_a_load_may_say_and_whose_fault_it_is(
+    target: Target,
+    log: IntentLog,
+    monkeypatch: pytest.MonkeyPatch,
+    said: str,
+    error: type[Exception],
+    message: str,
+) -> None:
+    def start(self: Target, plan: Plan, seconds: float) -> Running:
+        return self.host.start(["printf", f"{said}\n"])
+
+    monkeypatch.setattr(Target, "start", start)
+    with (
+        pytest.raises(error, match=message),
+        Load(target, PLAN, FOR_EVER_S, log) as load,
+    ):
+        load.until(never)
+
+
+def test_a_drive_that_cannot_be_opened_is_the_rigs_trouble(target: Target, log: IntentLog) -> None:
+    nowhere = replace(target, node="/dev/nowhere")
+    with (
+        pytest.raises(RigTrouble, match=r"ended before its time.*\n +/dev/nowhere: No such file"),
+        Load(nowhere, PLAN, 1.0, log) as load,
+    ):
+        load.until(never)
+    with pytest.raises(RigTrouble, match="ended before its time"):
+        read_back(nowhere, Account(PLAN), cut=False, log=log)
+
+
+def test_what_takes_no_command_is_told(target: Target, log: IntentLog) -> None:
+    """A file takes none: as a drive that has stopped to answer."""
+    asked = replace(target, command=INQUIRY, length=96)
+    with (
+        pytest.raises(DriveFault, match="does not say any more who it is"),
+        Load(asked, PLAN, FOR_EVER_S, log) as load,
+    ):
+        load.until(never)
+
+
+def test_a_host_that_is_lost_leaves_what_had_arrived(
+    target: Target, host: Host, log: IntentLog
+) -> None:
+    """The agent ends with its connection, as it does when its host loses power."""
+    with Load(target, PLAN, FOR_EVER_S, log) as load:
+        load.until(enough)
+        host.close()
+        load.cut_off()
+    account = load.account
+    assert not account.ended
+    assert account.acknowledged > ENOUGH
+    host.reconnect(30.0)
+    found = read_back(target, account, cut=True, log=log)
+    assert found.wrong == ()
+    assert found.sectors == PLAN.sectors
+
+
+def test_a_load_is_gone_when_it_is_left(target: Target, log: IntentLog) -> None:
+    with suppress(KeyboardInterrupt), Load(target, PLAN, FOR_EVER_S, log) as load:
+        load.until(enough)
+        raise KeyboardInterrupt
+    assert not [
+        each
+        for each in Path("/proc").glob("[0-9]*/cmdline")
+        if target.node.encode() in each.read_bytes()
+    ]
+
+
+# On a drive that loses power: the virtual one, through a loop device, which makes FUA a flush.
+
+
+@contextmanager
+def attached(drive: Drive) -> Iterator[str]:
+    words = ["losetup", "--find", "--show", "--direct-io=on", str(drive.medium)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no loop device can be had here: {done.stderr.strip()}")
+    node = done.stdout.strip()
+    try:
+        yield node
+    finally:
+        subprocess.run(["losetup", "--detach", node], check=True)
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[Drive]:
+    if os.geteuid() != 0 or not shutil.which("losetup") or not os.access("/dev/fuse", os.W_OK):
+        pytest.skip("loop devices on FUSE files are for root")
+    made = Drive(tmp_path, "channels: 8\nread_ms: 1\nwrite_ms: 3\n")
+    yield made
+    made.clean_up()
+
+
+def after_a_cut(drive: Drive, host: Host, log: IntentLog, cycle: int) -> tuple[Account, Checked]:
+    """The power goes in the middle of the load."""
+    drive.power_on(cycle=cycle)
+    with attached(drive) as node, Load(Target(host, node, 16), PLAN, FOR_EVER_S, log) as load:
+        load.until(enough)
+        drive.cut_power()
+        load.cut_off()
+    drive.power_on(cycle=cycle + 1)
+    with attached(drive) as node:
+        found = read_back(Target(host, node, 16), load.account, cut=True, log=log)
+    drive.cut_power()
+    return load.account, found
+
+
+def test_a_drive_that_loses_what_was_not_flushed_has_kept_its_promise(
+    drive: Drive, host: Host, tmp_path: Path
+) -> None:
+    """Fault V13, which is none.  Cut just after a flush, it has nothing to lose: then again."""
+    older = cycle = 0
+    while not older and cycle < 20:
+        with IntentLog(tmp_path / f"{cycle}.log", PLAN, {}) as log:
+            account, found = after_a_cut(drive, host, log, cycle)
+        assert found.wrong == ()
+        assert account.history.under_way() > 0, "it was cut in the middle"
+        older, cycle = found.older, cycle + 2
+    assert older > 0, "and it did lose some"
+    assert max(request.in_flight for request in drive.log()) >= 8, "they were in its hands"
+
+
+def test_a_drive_that_ignores_flushes_is_found(drive: Drive, host: Host, log: IntentLog) -> None:
+    """Faults V12 and V21: acknowledged and flushed, and gone with the power."""
+    fault = "faults: {ignore_flush: true}\n"
+    drive.use("channels: 8\nread_ms: 1\nwrite_ms: 3\n" + fault)
+    _, found = after_a_cut(drive, host, log, 0)
+    assert len(found.wrong) == PLAN.sectors
+    assert found.wrong[0].lba == PLAN.first
+    assert "Leadlin" in found.wrong[0].holds, "what it held when it was new"
