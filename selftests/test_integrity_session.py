@@ -61,7 +61,7 @@ class Speaker(Target):
     """Instead of a load, a program that says what its node is."""
 
     def start(self, plan: Plan, seconds: float) -> Running:
-        return self.host.start(["printf", f"{self.node}\\n"])
+        return self.host.start(["printf", "%s\\n", self.node])
 
 
 def spoil(target: Target, lba: int, data: bytes) -> None:
@@ -168,20 +168,11 @@ def test_a_read_beside_the_writes_that_is_wrong_ends_the_load(
     ],
 )
 def test_what_a_load_may_say_and_whose_fault_it_is(
-    target: Target,
-    log: IntentLog,
-    monkeypatch: pytest.MonkeyPatch,
-    said: str,
-    error: type[Exception],
-    message: str,
+    host: Host, log: IntentLog, said: str, error: type[Exception], message: str
 ) -> None:
-    def start(self: Target, plan: Plan, seconds: float) -> Running:
-        return self.host.start(["printf", f"{said}\n"])
-
-    monkeypatch.setattr(Target, "start", start)
     with (
         pytest.raises(error, match=message),
-        Load(target, PLAN, FOR_EVER_S, log) as load,
+        Load(Speaker(host, said, 8), PLAN, FOR_EVER_S, log) as load,
     ):
         load.until(never)
 

@@ -36,6 +36,7 @@ pytest_plugins = (
     "leadline.fixtures.rig",
     "leadline.fixtures.drive",
     "leadline.fixtures.expected",
+    "leadline.fixtures.integrity",
     "leadline.fixtures.load",
     "leadline.fixtures.power",
 )
@@ -147,12 +148,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _cuts_power(item: pytest.Item) -> bool:
-    cuts = {"power_cycle", "abrupt_power_cycle"}
+    cuts = {"power_cycle", "abrupt_power_cycle", "verified_writes"}
     return not cuts.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _writes(item: pytest.Item) -> bool:
-    return "random_write" in getattr(item, "fixturenames", ()) or bool(
+    writing = {"random_write", "verified_writes"}
+    return not writing.isdisjoint(getattr(item, "fixturenames", ())) or bool(
         item.get_closest_marker("writes")
     )
 

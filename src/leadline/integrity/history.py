@@ -4,8 +4,8 @@ The promise of a drive is this.  A write takes effect, sector by sector, somewhe
 issue and its acknowledgement.  A flush makes durable what had been acknowledged when it was
 issued; a write with FUA is durable when it is acknowledged.  After a power cut a sector holds
 a durable write, or one that may have come after it: nothing that was acknowledged before the
-durable one was issued, and never anything else.  T13 ACS-3 7.12 (FLUSH CACHE EXT), 7.61 (WRITE
-FPDMA QUEUED); SBC-3 4.15.
+durable one was issued, and never anything else.  T13 ACS-3, FLUSH CACHE EXT, and the FUA bit of
+WRITE FPDMA QUEUED; T10 SBC-3, SYNCHRONIZE CACHE, and the FUA bit of WRITE.
 
 Times are places in the order of events.  Of each sector those writes alone are kept that it may
 still hold after a power cut: one, mostly.
