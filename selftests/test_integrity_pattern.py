@@ -146,7 +146,7 @@ FIRST = PLAN.request(LATER).lba
     [
         (bytes(512), "zeros"),
         (b"\xff" * 512, "nothing but bytes ffh"),
-        (b"\x1b[31mA" + bytes(506), r'begins 1b 5b 33 31 6d 41 00 .*"\\x1b\[31mA\\x00'),
+        (b"\x1b[31mA" + bytes(506), r'begins 1b 5b 33 31 6d 41 00 .*"\.\[31mA\.'),
         (stamped(3, FIRST + 9, 1, 1, NOISE), rf"the data of LBA {FIRST + 9} \(write 1\)"),
         (stamped(9, FIRST, 1, 7, NOISE), r"its data from an earlier load \(write 7 of that\)"),
         (stamped(9, 5, 1, 7, NOISE), r"the data of LBA 5 from an earlier load"),

@@ -21,6 +21,7 @@ from leadline.integrity.check import Checked
 from leadline.integrity.intents import IntentLog, account_of
 from leadline.integrity.plan import Plan
 from leadline.integrity.session import PARTS, Load, Target, read_back
+from leadline.virtual.profile import Profile
 from selftests.local_hosts import host
 from selftests.test_virtual_medium import Drive
 
@@ -54,7 +55,7 @@ def target(host: Host, tmp_path: Path) -> Target:
         os.close(os.open(path, os.O_RDWR | os.O_DIRECT))
     except OSError:
         pytest.skip(f"{tmp_path} knows no O_DIRECT")
-    return Target(host, str(path), 8)
+    return Target(host, str(path), "slot a", 8)
 
 
 class Speaker(Target):
@@ -160,7 +161,11 @@ def test_a_read_beside_the_writes_that_is_wrong_ends_the_load(
 @pytest.mark.parametrize(
     ("said", "error", "message"),
     [
-        ("i 1\ne 1 5", DriveFault, r"a write of 64 sectors at LBA 2048 failed \(errno 5\)"),
+        (
+            "i 1\ne 1 5",
+            DriveFault,
+            r"a write of 64 sectors at LBA 2048 failed \(Input/output error\)",
+        ),
         ("i 1\nx", DriveFault, "does not say any more who it is"),
         ("i 1\na 7", RigTrouble, "said what is no event: 'a 7'"),
         ("i 1", RigTrouble, "ended before its time"),
@@ -172,7 +177,7 @@ def test_what_a_load_may_say_and_whose_fault_it_is(
 ) -> None:
     with (
         pytest.raises(error, match=message),
-        Load(Speaker(host, said, 8), PLAN, FOR_EVER_S, log) as load,
+        Load(Speaker(host, said, "slot a", 8), PLAN, FOR_EVER_S, log) as load,
     ):
         load.until(never)
 
@@ -254,13 +259,16 @@ def drive(tmp_path: Path) -> Iterator[Drive]:
 def after_a_cut(drive: Drive, host: Host, log: IntentLog, cycle: int) -> tuple[Account, Checked]:
     """The power goes in the middle of the load."""
     drive.power_on(cycle=cycle)
-    with attached(drive) as node, Load(Target(host, node, 16), PLAN, FOR_EVER_S, log) as load:
+    with (
+        attached(drive) as node,
+        Load(Target(host, node, "slot a", 16), PLAN, FOR_EVER_S, log) as load,
+    ):
         load.until(enough)
         drive.cut_power()
         load.cut_off()
     drive.power_on(cycle=cycle + 1)
     with attached(drive) as node:
-        found = read_back(Target(host, node, 16), load.account, cut=True, log=log)
+        found = read_back(Target(host, node, "slot a", 16), load.account, cut=True, log=log)
     drive.cut_power()
     return load.account, found
 
@@ -278,6 +286,22 @@ def test_a_drive_that_loses_what_was_not_flushed_has_kept_its_promise(
         older, cycle = found.older, cycle + 2
     assert older > 0, "and it did lose some"
     assert max(request.in_flight for request in drive.log()) >= 8, "they were in its hands"
+
+
+def test_a_drive_that_returns_another_sectors_data_is_found(
+    drive: Drive, host: Host, log: IntentLog
+) -> None:
+    """Fault V14."""
+    if not hasattr(Profile.model_fields["faults"].default, "wrong_data"):
+        pytest.skip("no virtual drive misreads yet")
+    drive.use("channels: 8\nread_ms: 1\nwrite_ms: 3\nfaults: {wrong_data: {one_in: 10}}\n")
+    drive.power_on()
+    with (
+        attached(drive) as node,
+        pytest.raises(DriveFault, match=r"a read beside .*: LBA \d+ holds"),
+        Load(Target(host, node, "slot a", 16), PLAN, FOR_EVER_S, log) as load,
+    ):
+        load.until(never)
 
 
 def test_a_drive_that_ignores_flushes_is_found(drive: Drive, host: Host, log: IntentLog) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from leadline import verified_writes as module
 from leadline.drive.ask import IDENTIFY_DEVICE
-from leadline.errors import DriveFault, Inconclusive, Misuse
+from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
 from leadline.integrity.account import Account
 from leadline.integrity.intents import account_of
 from leadline.integrity.plan import Plan
@@ -52,10 +52,10 @@ class World:
         self.visit.rebound(self.visit.drive)
         return replace(done(1.0), verified=self.verified)
 
-    def target(self, host: Any, node: str, **how: Any) -> Target:
+    def target(self, host: Any, node: str, name: str, **how: Any) -> Target:
         """A file takes no commands."""
         self.asked = how
-        return Target(host, node, how["in_flight"])
+        return Target(host, node, name, how["in_flight"])
 
     def spoil(self, lba: int, count: int = 1) -> None:
         with self.node.open("r+b") as file:
@@ -152,6 +152,7 @@ def test_what_a_graceful_power_cycle_loses_is_named(world: World) -> None:
     assert "slot a: " in said
     assert "after a graceful power cycle, 3 of 2048 sectors are wrong" in said
     assert f"The first: LBA {first_lba() + 7} holds zeros, and should hold write " in said
+    assert "writes were acknowledged" in said
     assert str(world.log) in said
 
 
@@ -160,7 +161,7 @@ def test_a_power_cut_in_the_middle_of_the_load(world: World) -> None:
     assert world.cuts == [True]
     assert intact.cut_off > 0
     assert intact.durable > 0
-    assert str(intact.cut_off) in str(intact)
+    assert f"; {intact.cut_off} requests were cut off; of 2048 sectors 0 are wrong" in str(intact)
 
 
 def test_what_a_power_cut_loses_although_it_was_flushed_is_named(world: World) -> None:
@@ -214,6 +215,23 @@ def test_requests_that_a_cut_interrupts_may_be_told_of_by_the_kernel(
     world.says = says
     getattr(writes(world), method)()
     assert len(world.visit._faults(mark, request.node)) == faults
+
+
+def test_a_rig_that_does_not_come_back_is_told_as_that(
+    world: World, request: pytest.FixtureRequest
+) -> None:
+    """And not as the requests that were cut off, nor as a log that nobody can read."""
+    watch = watch_of(world.visit.station)
+    mark = watch.mark()
+
+    def lost() -> None:
+        watch.says("ata1: soft resetting link")
+        raise RigTrouble("the host did not come back")
+
+    world.meanwhile = lost
+    with pytest.raises(RigTrouble, match="the host did not come back"):
+        writes(world).outlast_a_power_cut()
+    assert world.visit._faults(mark, request.node) == []
 
 
 def test_without_both_keys_nothing_is_written(world: World) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from leadline.host.trouble import printable
 from leadline.integrity.history import BEFORE
 from leadline.integrity.pattern import SECTOR_BYTES, Stamp, Torn, stamp_of
 from leadline.integrity.plan import Plan
@@ -127,7 +126,7 @@ def _foreign(plan: Plan, lba: int, found: bytes, stamp: Stamp | Torn | None) -> 
     if found.count(found[0]) == SECTOR_BYTES:
         return "zeros" if found[0] == 0 else f"nothing but bytes {found[0]:02x}h"
     begin = found[:SHOWN_BYTES]
-    text = printable(begin.decode("latin-1")).replace("\n", "\\n").replace("\t", "\\t")
+    text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in begin)
     return f'what is no write of ours (it begins {begin.hex(" ")}, "{text}")'
 
 

@@ -1,6 +1,7 @@
 """A load of verified writes on a rig, from here: started, listened to, cut off, read back."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,16 +34,20 @@ COMMAND_EVERY_S = 0.1
 
 @dataclass(frozen=True)
 class Target:
-    """A drive as a load needs it: its node, how many requests it is given, how it is asked.
+    """A drive as a load needs it: its node and name, and how many requests it is given.
 
     `command` is a CDB that is sent beside the load, with `length` bytes of data in.
     """
 
     host: Host
     node: str
+    name: str
     in_flight: int
     command: bytes = b""
     length: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.node} on {self.host.name})"
 
     def start(self, plan: Plan, seconds: float) -> Running:
         """Start the load, or with 0 seconds the reading back."""
@@ -96,7 +101,7 @@ class Load:
                 raise self._broken_off()
             elif time.monotonic() - heard > SILENCE_S:
                 raise RigTrouble(
-                    f"{self._where}: {self.account.history.under_way()} requests under way, and "
+                    f"{self._target}: {self.account.history.under_way()} requests under way, and "
                     f"none was answered in {SILENCE_S:.0f} s; does the drive still answer?"
                 )
 
@@ -119,34 +124,32 @@ class Load:
             self._running.stop()
         self._take(self._running.lines(0.0))  # what had come before the connection was lost
 
-    @property
-    def _where(self) -> str:
-        return f"{self._target.host.name}: {self._target.node}"
-
     def _take(self, lines: list[str]) -> None:
         self._log.keep(lines)
         try:
             for line in lines:
                 self.account.take(line)
         except (DriveFault, RigTrouble) as error:
-            raise type(error)(f"{self._where}: {error}; the log is {self._log.path}") from error
+            raise type(error)(
+                f"{self._target}: {error}. Request by request: {self._log.path}"
+            ) from error
 
     def _refuse_failures(self) -> None:
         account = self.account
         under_way = account.history.under_way()
         if account.command_failed:
-            raise DriveFault(f"{self._where}: it does not say any more who it is, beside a load")
+            raise DriveFault(f"{self._target}: it does not say any more who it is, beside a load")
         for number, errno in account.failed.items():
             request = account.plan.request(number)
             raise DriveFault(
-                f"{self._where}: a {request.kind} of {request.sectors} sectors at LBA "
-                f"{request.lba} failed (errno {errno}); the kernel's log says why"
+                f"{self._target}: a {request.kind} of {request.sectors} sectors at LBA "
+                f"{request.lba} failed ({os.strerror(errno)}); the kernel's log says why"
             )
         if account.ended and under_way:
-            raise RigTrouble(f"{self._where}: the load ended with {under_way} requests under way")
+            raise RigTrouble(f"{self._target}: the load ended with {under_way} requests under way")
 
     def _broken_off(self) -> RigTrouble:
-        return _broken_off(self._where, self._running)
+        return _broken_off(self._target, self._running)
 
 
 def read_back(target: Target, account: Account, *, cut: bool, log: IntentLog) -> Checked:
@@ -160,28 +163,27 @@ def read_back(target: Target, account: Account, *, cut: bool, log: IntentLog) ->
     unheard = account.is_unheard if cut else _nothing
     sectors = Sectors(plan, history.lasting if cut else history.current, history.current, unheard)
     log.remark("read back")
-    where = f"{target.host.name}: {target.node}"
     with target.start(plan, 0.0) as running:
         lines: list[str] = []
         heard = time.monotonic()
         while "end" not in lines:
             lines = running.lines(LISTEN_S)
             log.keep([f"{REMARK} {line}" for line in lines])
-            for lba, found in (_found_back(line, where) for line in lines if line != "end"):
+            for lba, found in (_found_back(line, target) for line in lines if line != "end"):
                 sectors.take(lba, found)
                 if not cut:
                     _remember(history, lba, found)
             if lines:
                 heard = time.monotonic()
             elif running.ended or time.monotonic() - heard > SILENCE_S:
-                raise _broken_off(where, running)
+                raise _broken_off(target, running)
     checked = sectors.checked()
     if checked.sectors != plan.sectors:
-        raise RigTrouble(f"{where}: {checked.sectors} of {plan.sectors} sectors were read back")
+        raise RigTrouble(f"{target}: {checked.sectors} of {plan.sectors} sectors were read back")
     return checked
 
 
-def _found_back(line: str, where: str) -> tuple[int, list[Found]]:
+def _found_back(line: str, target: Target) -> tuple[int, list[Found]]:
     """What was found, and from which LBA on."""
     word, _, rest = line.partition(" ")
     lba, _, found = rest.partition(" ")
@@ -191,7 +193,7 @@ def _found_back(line: str, where: str) -> tuple[int, list[Found]]:
         return int(lba), found_in(found)
     except ValueError as error:
         said = printable(line[:80])
-        raise RigTrouble(f"{where}: reading back said what is no answer: {said!r}") from error
+        raise RigTrouble(f"{target}: reading back said what is no answer: {said!r}") from error
 
 
 def _remember(history: History, lba: int, found: Sequence[Found]) -> None:
@@ -204,7 +206,7 @@ def _nothing(number: int) -> bool:
     return False
 
 
-def _broken_off(where: str, running: Running) -> RigTrouble:
+def _broken_off(target: Target, running: Running) -> RigTrouble:
     said = last_lines(running.stderr) or " nothing"
     code = "" if running.exit_code is None else f" (exit code {running.exit_code})"
-    return RigTrouble(f"{where}: the load ended before its time{code}. It said:{said}")
+    return RigTrouble(f"{target}: the load ended before its time{code}. It said:{said}")
