@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.integrity.check import verdict
+from leadline.integrity.check import Sectors, verdict
 from leadline.integrity.history import BEFORE
 from leadline.integrity.pattern import NOISE_BYTES, SECTOR_BYTES, Stamp, Torn, stamp_of, stamped
 from leadline.integrity.plan import FLUSH, FUA, MANNERS, READ, TURN, WRITE, Plan
@@ -126,6 +126,7 @@ def test_what_was_found_comes_over_the_wire_as_it_was() -> None:
     own = stamped(3, 100, 2, 17, NOISE) + stamped(3, 102, 1, 18, NOISE)
     other = stamped(3, 200, 1, 5, NOISE)
     words = [*told(own + other + bytes(SECTOR_BYTES), 3, 100), unreadable(5)]
+    assert told(own, 4, 100)[0].startswith("x"), "of another load"
     line = line_of(words)
     assert line.startswith("17*2 18*1 x")
     assert found_in(line) == [17, 17, 18, other, "-", "e5"]
@@ -178,6 +179,14 @@ def test_what_a_sector_held_before_is_nobodys_business_but_a_misplaced_write_is(
         assert verdict(PLAN, FIRST, found, {0, 1}) is None
     assert verdict(PLAN, FIRST, stamped(3, 9, 1, 1, NOISE), {0, 1}) is not None
     assert verdict(PLAN, FIRST, "e5", {0}) is not None
+
+
+def test_a_write_that_was_not_heard_of_may_be_where_it_belongs_and_nowhere_else() -> None:
+    for lba, wrong, unheard in ((FIRST, 0, 1), (FIRST + 300, 1, 0)):
+        sectors = Sectors(PLAN, lambda _: {OLD}, lambda _: {OLD}, lambda number: number >= LATER)
+        sectors.take(lba, [LATER])
+        checked = sectors.checked()
+        assert (len(checked.wrong), checked.unheard) == (wrong, unheard)
 
 
 def test_many_allowed_writes_are_counted_and_the_newest_named() -> None:

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from leadline.host.connection import Host, Running
 from leadline.integrity.account import Account
 from leadline.integrity.check import Checked
 from leadline.integrity.intents import IntentLog, account_of
-from leadline.integrity.plan import Plan
+from leadline.integrity.plan import FLUSH, FUA, Plan
 from leadline.integrity.session import PARTS, Load, Target, read_back
 from leadline.virtual.profile import Profile
 from selftests.local_hosts import host
@@ -282,10 +283,25 @@ def test_a_drive_that_loses_what_was_not_flushed_has_kept_its_promise(
         with IntentLog(tmp_path / f"{cycle}.log", PLAN, {}) as log:
             account, found = after_a_cut(drive, host, log, cycle)
         assert found.wrong == ()
-        assert account.history.under_way() > 0, "it was cut in the middle"
+        assert account.history.under_way() == len(account.failed) > 0, "it was cut in the middle"
+        assert not account.ended
         older, cycle = found.older, cycle + 2
     assert older > 0, "and it did lose some"
     assert max(request.in_flight for request in drive.log()) >= 8, "they were in its hands"
+
+
+def test_a_write_with_fua_is_flushed_to_the_drive(drive: Drive, host: Host, log: IntentLog) -> None:
+    """By the kernel, as this drive knows no FUA; one at a time, or several have one flush."""
+    drive.power_on()
+    with attached(drive) as node:
+        account = loaded(Target(host, node, "slot a", 1), log)
+    drive.end(signal.SIGTERM)  # in order, so that its log is whole
+    answered = [line.split()[1] for line in log.path.read_text().splitlines() if line[0] == "a"]
+    kinds = [PLAN.request(int(number)).kind for number in answered]
+    flushes = sum(request.op == "flush" for request in drive.log())
+    assert account.ended
+    assert kinds.count(FUA) > 0
+    assert flushes >= kinds.count(FUA) + kinds.count(FLUSH)
 
 
 def test_a_drive_that_returns_another_sectors_data_is_found(

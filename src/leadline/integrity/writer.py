@@ -96,6 +96,7 @@ class Load:
         self._number = 0
         self._noise = os.urandom(NOISE_BYTES)
         self.over = threading.Event()
+        self.has_failed = False
 
     def work(self) -> None:
         """What each of the threads does."""
@@ -107,6 +108,7 @@ class Load:
             try:
                 self._do(number, self._plan.request(number), buffer)
             except OSError as error:
+                self.has_failed = True
                 self.over.set()
                 self._drive.say(f"e {number} {error.errno or errno.EIO}")
 
@@ -211,4 +213,6 @@ def main() -> None:
             threading.Thread(target=load.ask, args=arguments, daemon=True).start()
         together([load.work] * job["in_flight"])
         load.over.set()
+        if load.has_failed:
+            return  # that was no end in order
     drive.say("end")
