@@ -1,8 +1,11 @@
 """A real load, by the program that rigs are sent: on a file, and on a drive that loses power."""
 
 import ast
+import errno
 import json
+import mmap
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -17,13 +20,17 @@ import pytest
 from leadline.drive.ask import INQUIRY
 from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Host, Running
+from leadline.integrity import writer
 from leadline.integrity.account import Account
 from leadline.integrity.check import Checked
 from leadline.integrity.intents import IntentLog, account_of
+from leadline.integrity.pattern import Stamp, stamp_of
 from leadline.integrity.plan import FLUSH, FUA, Plan
+from leadline.integrity.report import found_in, line_of, told
 from leadline.integrity.session import PARTS, Load, Target, read_back
 from leadline.virtual.profile import Profile
 from selftests.local_hosts import host
+from selftests.simulated_drive import SimulatedDrive
 from selftests.test_virtual_medium import Drive
 
 __all__ = ["host"]  # fixture
@@ -66,6 +73,16 @@ class Speaker(Target):
         return self.host.start(["printf", "%s\\n", self.node])
 
 
+def pids_of(words: str) -> list[int]:
+    """The programs that have these words in their command line."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if words.encode() in each.read_bytes():
+                found.append(int(each.parent.name))
+    return found
+
+
 def spoil(target: Target, lba: int, data: bytes) -> None:
     with Path(target.node).open("r+b") as file:
         file.seek(lba * 512)
@@ -106,6 +123,7 @@ def test_the_log_alone_tells_the_same(target: Target, log: IntentLog) -> None:
     assert again.plan == PLAN
     for field in ("acknowledged", "reads", "ended", "most_under_way"):
         assert getattr(again, field) == getattr(account, field)
+    assert again.history.under_way() == 0
     for lba in PLAN.chunks()[0]:
         assert again.history.lasting(lba) == account.history.lasting(lba)
     assert json.loads(log.path.read_text().splitlines()[0])["cell"] == "a"
@@ -183,6 +201,93 @@ def test_what_a_load_may_say_and_whose_fault_it_is(
         load.until(never)
 
 
+SMALL = Plan(11, 4096, 1 << 20, 1, 256)
+
+
+@pytest.fixture
+def simulated() -> tuple[SimulatedDrive, Account]:
+    """A load that has ended, its last writes in the drive's cache."""
+    drive = SimulatedDrive(SMALL, random.Random(2), in_flight=16)
+    drive.run(200)
+    drive.finish()
+    account = Account(SMALL)
+    for line in drive.lines:
+        account.take(line)
+    return drive, account
+
+
+def reader(host: Host, drive: SimulatedDrive, sectors: int = SMALL.sectors) -> Speaker:
+    """Reads so many sectors of it."""
+    span = range(SMALL.first, SMALL.first + sectors)
+    words = told(b"".join(map(drive.sector, span)), SMALL.seed, span[0])
+    return Speaker(host, f"v {span[0]} {line_of(words)}\nend", "slot a", 8)
+
+
+def test_what_is_read_back_at_rest_is_known_from_then_on(
+    host: Host, log: IntentLog, simulated: tuple[SimulatedDrive, Account]
+) -> None:
+    """Of writes side by side either may have won; which one did is seen once, and stays."""
+    drive, account = simulated
+    span = SMALL.chunks()[0].start, SMALL.last + 1
+    assert any(len(account.history.current(lba)) > 1 for lba in range(*span))
+    assert read_back(reader(host, drive), account, cut=False, log=log).wrong == ()
+    for lba in range(*span):
+        stamp = stamp_of(drive.sector(lba))
+        assert isinstance(stamp, Stamp)
+        assert account.history.current(lba) == {stamp.generation}
+
+
+def test_what_was_not_flushed_may_be_gone_after_a_cut_and_not_otherwise(
+    host: Host, log: IntentLog, simulated: tuple[SimulatedDrive, Account]
+) -> None:
+    drive, account = simulated
+    drive.cut()
+    found = read_back(reader(host, drive), account, cut=True, log=log)
+    assert found.wrong == ()
+    assert len(read_back(reader(host, drive), account, cut=False, log=log).wrong) == found.older > 0
+
+
+def test_a_span_that_was_not_read_to_its_end_proves_nothing(
+    host: Host, log: IntentLog, simulated: tuple[SimulatedDrive, Account]
+) -> None:
+    drive, account = simulated
+    with pytest.raises(RigTrouble, match=r"128 of 256 sectors were read back"):
+        read_back(reader(host, drive, 128), account, cut=True, log=log)
+
+
+class HalfBlind(writer.Drive):
+    """Answers zeros, but for two blocks."""
+
+    def __init__(self, bad: set[int]) -> None:
+        self.bad = bad
+        self.said: list[str] = []
+
+    def read(self, buffer: mmap.mmap, lba: int, size: int) -> bytes:
+        if self.bad & set(range(lba, lba + size // 512)):
+            raise OSError(errno.EIO, "unreadable")
+        return bytes(size)
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
+
+
+@pytest.mark.parametrize("block", [1, 8])
+def test_a_sector_that_cannot_be_read_takes_no_more_than_its_block_with_it(block: int) -> None:
+    plan = SMALL._replace(block=block)
+    bad = SMALL.first + 80
+    drive = HalfBlind({bad})
+    writer.read_back(drive, plan, 1)
+    unreadable = []
+    sectors = 0
+    for line in drive.said:
+        _, lba, found = line.split(" ", 2)
+        words = found_in(found)
+        sectors += len(words)
+        unreadable += [int(lba) + n for n, word in enumerate(words) if word == "e5"]
+    assert unreadable == list(range(bad, bad + block))
+    assert sectors == plan.sectors
+
+
 def test_a_drive_that_cannot_be_opened_is_the_rigs_trouble(target: Target, log: IntentLog) -> None:
     nowhere = replace(target, node="/dev/nowhere")
     with (
@@ -207,15 +312,21 @@ def test_what_takes_no_command_is_told(target: Target, log: IntentLog) -> None:
 def test_a_host_that_is_lost_leaves_what_had_arrived(
     target: Target, host: Host, log: IntentLog
 ) -> None:
-    """The agent ends with its connection, as it does when its host loses power."""
+    """The connection ends without a word, as it does when the host loses power."""
     with Load(target, PLAN, FOR_EVER_S, log) as load:
         load.until(enough)
-        host.close()
+        before = load.account.acknowledged
+        while load._running._call._inbox.qsize() < 3:
+            pass  # more has arrived, and nobody has heard it yet
+        host._wire._process.kill()
         load.cut_off()
     account = load.account
+    assert account.acknowledged > before
     assert not account.ended
     assert account.acknowledged > ENOUGH
     host.reconnect(30.0)
+    while pids_of(target.node):
+        pass  # on this machine the power is not cut: the agent's guardian ends the load
     found = read_back(target, account, cut=True, log=log)
     assert found.wrong == ()
     assert found.sectors == PLAN.sectors
@@ -225,11 +336,7 @@ def test_a_load_is_gone_when_it_is_left(target: Target, log: IntentLog) -> None:
     with suppress(KeyboardInterrupt), Load(target, PLAN, FOR_EVER_S, log) as load:
         load.until(enough)
         raise KeyboardInterrupt
-    assert not [
-        each
-        for each in Path("/proc").glob("[0-9]*/cmdline")
-        if target.node.encode() in each.read_bytes()
-    ]
+    assert not pids_of(target.node)
 
 
 # On a drive that loses power: the virtual one, through a loop device, which makes FUA a flush.

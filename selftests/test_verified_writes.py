@@ -20,6 +20,7 @@ from leadline.power.cycle import PowerCycle
 from leadline.verified_writes import VerifiedWrites, plan_for
 from leadline.visiting import OpenVisit
 from selftests.test_cycled import done
+from selftests.test_integrity_session import pids_of
 from selftests.visit_world import Bench, bench, kept, make_run, open_station, watch_of
 
 __all__ = ["bench"]  # fixture
@@ -66,18 +67,6 @@ class World:
     def log(self) -> Path:
         (path,) = (self.visit.station.record.directory / "integrity" / "run-1").iterdir()
         return path
-
-
-def pids_of(words: str) -> list[int]:
-    """The programs that have these words in their command line."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if words.encode() in each.read_bytes():
-                found.append(int(each.parent.name))
-        except FileNotFoundError:
-            continue
-    return found
 
 
 @pytest.fixture

@@ -119,7 +119,6 @@ class VerifiedWrites:
             account = self._written(plan, log)
             self._judged(account, log, "read back before a power cycle")
             proven(self._visit.cycle_power(abrupt=False))
-            account.history.shut_down()
             return self._judged(account, log, "after a graceful power cycle")
 
     def outlast_a_power_cut(self) -> Intact:

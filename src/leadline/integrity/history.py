@@ -126,13 +126,6 @@ class History:
             if write.number == number:
                 kept[place] = Write(number, self._tick(), self._tick())
 
-    def shut_down(self) -> None:
-        """All was acknowledged, and then flushed: what is current is all that there is."""
-        for lba, kept in self._kept.items():
-            current = self.current(lba)
-            kept[:] = [write for write in kept if write.number in current]
-        self._unflushed.clear()
-
     def _settle(self, durable: Write, lbas: Iterable[int]) -> None:
         self.durable += 1
         for lba in lbas:

@@ -31,7 +31,6 @@ class IntentLog:
         except OSError as error:
             raise self._trouble(error) from error
         self._write(json.dumps({"plan": plan._asdict(), **facts}) + "\n")
-        self.sync()
 
     def __enter__(self) -> Self:
         return self

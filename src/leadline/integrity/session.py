@@ -155,9 +155,9 @@ class Load:
 def read_back(target: Target, account: Account, *, cut: bool, log: IntentLog) -> Checked:
     """Read the whole span and hold it against the account.
 
-    After a cut what was not flushed may be old.  Without one everything is current, and is
-    known from now on: where writes overlapped, one of them has won.  RigTrouble when it cannot
-    be read to its end.
+    After a cut what was not flushed may be old.  Without one, or after a shutdown, everything is
+    current, and is known from now on: where writes overlapped, one of them has won.  RigTrouble
+    when it cannot be read to its end.
     """
     plan, history = account.plan, account.history
     unheard = account.is_unheard if cut else _nothing
