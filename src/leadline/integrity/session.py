@@ -109,15 +109,18 @@ class Load:
         """The power was cut meanwhile: take what had arrived by then.
 
         Requests may have failed after that, or be on their way for ever.  DriveFault where a
-        read had returned what it must not.
+        read had returned what it must not, RigTrouble where the load just goes on.
         """
         self._log.remark("the power was cut")
+        limit = time.monotonic() + SILENCE_S
         try:
             while not self._running.ended:
                 lines = self._running.lines(LISTEN_S)
                 if not lines:
                     break
                 self._take(lines)
+                if time.monotonic() > limit:
+                    raise RigTrouble(f"{self._target}: the load goes on, though its power was cut")
         except HostLost:
             pass  # that is how it ends, where the host lost its power too
         finally:
