@@ -183,6 +183,18 @@ def test_a_fault_of_the_drive_ends_them_and_no_power_is_cut_any_more(kept: Kept)
     assert len(power.cuts) == 2
 
 
+def test_one_more_is_carried_out_whatever_there_has_been() -> None:
+    power = Power([1.0, 2.0, 3.0, DriveFault("it is another one")])
+    cycles = Cycles(power)
+    cycles.at_least(1, abrupt=False)
+    assert cycles.one_more(abrupt=False).ready_s == 2.0
+    assert cycles.one_more(abrupt=True).ready_s == 3.0
+    for _ in range(2):
+        with pytest.raises(DriveFault, match="another one"):
+            cycles.one_more(abrupt=True)
+    assert power.cuts == [False, False, True, True], "and none after a fault"
+
+
 def test_trouble_of_the_rig_does_not(kept: Kept) -> None:
     power = Power([RigTrouble("the PDU is silent"), 1.0])
     cycles = Cycles(power)

@@ -33,6 +33,12 @@ def test_power_is_cut_last_in_each_visit(vendor: pytest.Pytester) -> None:
     assert [name for name, _ in collected(vendor)] == ["test_a", "test_b"] * 3
 
 
+def test_verified_writes_cut_power_too(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile("def test_b(visit, verified_writes): pass\ndef test_a(visit): pass")
+    assert [name for name, _ in collected(vendor, "--allow-writes")] == ["test_a", "test_b"] * 3
+    assert [name for name, _ in collected(vendor)] == ["test_a"] * 3, "and they write"
+
+
 def test_the_plans_order_holds_whatever_else_is_parametrized(vendor: pytest.Pytester) -> None:
     """pytest groups tests by the first session-wide parameter: drives would alternate."""
     vendor.makepyfile(

@@ -46,6 +46,11 @@ class Cycles:
                 self._fault = fault
                 raise
 
+    def one_more(self, *, abrupt: bool) -> PowerCycle:
+        """Carry out another, whatever there has been; raises as `at_least` does."""
+        self.at_least(len(self.done[abrupt]) + 1, abrupt=abrupt)
+        return self.done[abrupt][-1]
+
 
 def proven(cycle: PowerCycle) -> PowerCycle:
     """The same, if its outlets were read back; Inconclusive if they cannot be.

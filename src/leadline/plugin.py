@@ -44,6 +44,7 @@ pytest_plugins = (
     "leadline.fixtures.drive",
     "leadline.fixtures.expected",
     "leadline.fixtures.history",
+    "leadline.fixtures.integrity",
     "leadline.fixtures.load",
     "leadline.fixtures.power",
 )

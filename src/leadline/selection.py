@@ -47,13 +47,14 @@ def applies(item: pytest.Item, run: Run) -> bool:
 
 def cuts_power(item: pytest.Item) -> bool:
     """Whether a test asks for a power cycle."""
-    cuts = {"power_cycle", "abrupt_power_cycle"}
+    cuts = {"power_cycle", "abrupt_power_cycle", "verified_writes"}
     return not cuts.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def writes(item: pytest.Item) -> bool:
     """Whether what is on the drive is lost by a test."""
-    asked = not WRITING_LOADS.isdisjoint(getattr(item, "fixturenames", ()))
+    writing = WRITING_LOADS | {"verified_writes"}
+    asked = not writing.isdisjoint(getattr(item, "fixturenames", ()))
     return asked or bool(item.get_closest_marker("writes"))
 
 

@@ -35,6 +35,7 @@ from leadline.load.slices import Slice, SliceSetting, offered_for
 from leadline.load.target import span_of
 from leadline.load.workload import Workload
 from leadline.plans import Noise
+from leadline.power.cycle import PowerCycle
 from leadline.results.history import latest_session
 from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
@@ -320,6 +321,10 @@ class OpenVisit:
         judge = self._judge(item, SLICE_S[self.model.class_])
         cycled = Cycled(self._cycles, judge, abrupt)
         return cycled.times(1)
+
+    def cycle_power(self, *, abrupt: bool) -> PowerCycle:
+        """One more power cycle of this visit, in the middle of whatever is under way."""
+        return self._cycles.one_more(abrupt=abrupt)
 
     def excuse(self, first: int, last: int, kinds: frozenset[str]) -> None:
         """Kernel events of these kinds between two marks of the watch are not the drive's fault."""

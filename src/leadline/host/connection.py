@@ -162,9 +162,9 @@ class Host:
         samples = tuple((float(at), str(value)) for at, value in end["samples"])
         return Finished(tuple(argv), end["code"], out, err, end["seconds"], samples)
 
-    def start(self, argv: Sequence[str]) -> Running:
+    def start(self, argv: Sequence[str], *, input: bytes = b"") -> Running:
         """Start a program that runs until it is stopped or the connection ends."""
-        return Running(self._begin_program(argv), self.name, argv)
+        return Running(self._begin_program(argv, input), self.name, argv)
 
     def _begin_program(
         self,

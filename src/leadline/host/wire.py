@@ -36,15 +36,25 @@ PARTS = ("agent_bytes", "agent_files", "agent_processes", "agent")
 
 def agent_source() -> bytes:
     """The agent's modules as one program, for a Python that has no Leadline."""
+    return source_of([f"{__package__}.{part}" for part in PARTS])
+
+
+def source_of(modules: Sequence[str]) -> bytes:
+    """These modules, each after those that it imports, as one program: the last one's `main`."""
     lines = ["import sys"]
-    for part in PARTS:
-        source = files(__package__).joinpath(f"{part}.py").read_text(encoding="utf-8")
-        name = f"{__package__}.{part}"
+    for name in modules:
+        package, _, part = name.rpartition(".")
+        source = files(package).joinpath(f"{part}.py").read_text(encoding="utf-8")
         lines += [
             f"m=sys.modules[{name!r}]=type(sys)({name!r})",
             f"exec(compile({source!r},{part + '.py'!r},'exec'),m.__dict__)",
         ]
     return "\n".join([*lines, "m.main()", ""]).encode("ascii")
+
+
+def for_bootstrap(source: bytes) -> bytes:
+    """The program, as `BOOTSTRAP` reads it from its stdin."""
+    return b"%d\n%s" % (len(source), source)
 
 
 class Call:
@@ -136,7 +146,7 @@ class Wire:
         """Send the agent over and hear its greeting."""
         source = agent_source()
         try:
-            self._write(b"%d\n%s" % (len(source), source))
+            self._write(for_bootstrap(source))
             greeting = self._greeting.get(timeout=max(0.0, deadline))
         except Empty:
             said = last_lines(self._said)
