@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from leadline.drive import overlap, queue_depth, settings
+from leadline.drive import overlap, queue_depth, settings, tracing
 from leadline.drive.bind import Drive, bind, read_identify, scan
 from leadline.drive.identify import decode
 from leadline.drive.kernel_watch import LOG, OVERRUN, KernelWatch
@@ -310,7 +310,7 @@ def test_a_dead_runs_tracing_instance_is_in_nobodys_way(host: Host, ssd: Drive) 
     assert overlap.probe(host, ssd).commands > 0
     assert not host.exists(left)
     shell(host, f"mkdir {left}")
-    assert overlap.forget(host) == ["leadline-VSSD0001"]
+    assert tracing.forget(host) == ["leadline-VSSD0001"]
     assert not host.exists(left)
 
 

@@ -18,8 +18,9 @@ from leadline.drive import overlap
 from leadline.drive.bind import Drive
 from leadline.drive.kernel_events import KernelEvent, concerns
 from leadline.drive.kernel_watch import KernelHistory
-from leadline.drive.overlap import Overlap, TracingMissing
+from leadline.drive.overlap import Overlap
 from leadline.drive.text import plain
+from leadline.drive.tracing import TracingMissing
 from leadline.host.connection import Host
 
 AHCI_SNCQ = 1 << 30  # AHCI 1.3.1, 3.1.1: HBA capabilities, Supports Native Command Queuing

@@ -9,12 +9,12 @@ recorded in a tracing instance of our own, so that a user's tracing is left alon
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from leadline.drive.bind import Drive
-from leadline.errors import DriveFault, RigTrouble
+from leadline.drive.tracing import TracingMissing, instance
+from leadline.errors import DriveFault
 from leadline.host.connection import Host
 from leadline.host.trouble import DeadlinePassed
 
@@ -24,8 +24,6 @@ READS = 64
 OFFERED_DEPTH = 8
 RUNTIME_MS = 500  # a slow disk ends the probe here, a fast one after READS
 DEADLINE_S = 60.0  # one SCSI timeout of 30 s and the recovery after it
-_TRACING = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
-_INSTANCE = "leadline-"
 
 _STARTS = {"libata": ("ata_qc_issue",), "scsi": ("scsi_dispatch_cmd_start",)}
 _ENDS = {
@@ -59,10 +57,6 @@ _SCSI = re.compile(r"host_no=(\d+) channel=(\d+) id=(\d+) lun=(\d+)")
 _SCSI_TAG = re.compile(r"\bdriver_tag=(\d+)")
 _SCSI_OPCODE = re.compile(r"cmnd=\((\w+)")
 _SCSI_RAW = re.compile(r"\braw=([0-9a-f ]+)")
-
-
-class TracingMissing(RigTrouble):
-    """The rig's kernel offers no such tracepoints, so nothing can be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +101,8 @@ def probe(host: Host, drive: Drive) -> Overlap:
     not end within a minute, RigTrouble when fio is missing.
     """
     source: Source = "libata" if drive.link else "scsi"
-    with _instance(host, drive) as instance:
-        _watch(host, instance, drive, source)
+    with instance(host, drive) as tracing:
+        _watch(host, tracing, drive, source)
         try:
             # Failed reads are seen by the kernel log's watch; here the trace is what counts.
             host.run(_fio(drive.node), deadline=DEADLINE_S, check=False)
@@ -117,25 +111,8 @@ def probe(host: Host, drive: Drive) -> Overlap:
                 f"{host.name}: {drive.node}: {OFFERED_DEPTH} queued reads did not end within "
                 f"{DEADLINE_S:.0f} s; the kernel log shows what the drive did"
             ) from error
-        text = host.read_file(f"{instance}/trace").decode("ascii", "replace")
+        text = host.read_file(f"{tracing}/trace").decode("ascii", "replace")
     return read_trace(text, source, _place(drive, source))
-
-
-def forget(host: Host) -> list[str]:
-    """Remove the tracing instances that dead runs left; the names of those removed.
-
-    To be called with every drive of the rig leased, for a live probe's would go too.
-    """
-    removed = []
-    for tracing in _TRACING:
-        if not host.exists(f"{tracing}/instances"):
-            continue
-        for name in host.list_dir(f"{tracing}/instances"):
-            if name.startswith(_INSTANCE):
-                host.remove_dir(f"{tracing}/instances/{name}")
-                removed.append(name)
-        break  # the second is the same file system under its old name
-    return removed
 
 
 def read_trace(text: str, source: Source, place: tuple[int, ...]) -> Overlap:
@@ -223,35 +200,12 @@ def _fio(node: str) -> list[str]:
     ]
 
 
-@contextmanager
-def _instance(host: Host, drive: Drive) -> Iterator[str]:
-    """A tracing instance named after the drive, removed at the end.
-
-    The drive is leased, so one that is there already is a dead run's: it is begun anew.
-    """
-    tracing = next((path for path in _TRACING if host.exists(f"{path}/instances")), None)
-    if tracing is None:
-        raise TracingMissing(
-            f"{host.name}: the kernel's tracing is not there "
-            "(`mount -t tracefs nodev /sys/kernel/tracing` as root makes it so)"
-        )
-    name = _INSTANCE + re.sub(r"[^A-Za-z0-9]", "_", drive.identity.serial)
-    path = f"{tracing}/instances/{name}"
-    if host.exists(path):
-        host.remove_dir(path)
-    host.make_dir(path)
-    try:
-        yield path
-    finally:
-        host.remove_dir(path)
-
-
-def _watch(host: Host, instance: str, drive: Drive, source: Source) -> None:
+def _watch(host: Host, tracing: str, drive: Drive, source: Source) -> None:
     fields = ("ata_port", "ata_dev") if source == "libata" else ("host_no", "channel", "id", "lun")
     place = _place(drive, source)
     only = " && ".join(f"{name} == {number}" for name, number in zip(fields, place, strict=True))
     for event in _STARTS[source] + _ENDS[source]:
-        folder = f"{instance}/events/{source}/{event}"
+        folder = f"{tracing}/events/{source}/{event}"
         if event in _STARTS[source] and not host.exists(folder):
             raise TracingMissing(
                 f"{host.name}: the kernel has no tracepoint {source}:{event} (libata has had it "
