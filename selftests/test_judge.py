@@ -283,3 +283,19 @@ def test_a_claim_that_nobody_asked_is_known() -> None:
     judge = reads.judge
     assert isinstance(judge, SliceJudge)
     assert judge.unasserted() == [forgotten]
+
+
+@pytest.mark.parametrize(("large_rate", "ratio"), [(1000.0, 16.0), (10.0, 0.16)])
+def test_two_sizes_are_held_against_each_other_in_bytes(large_rate: float, ratio: float) -> None:
+    reads, kept = judged(SliceDrive({8: large_rate, 1: 1000}))
+    large, small = reads.at(depth=8, size=1 << 20), reads.at(depth=1, size=1 << 16)
+    claim = large.mb_per_s >= 0.8 * small.mb_per_s
+    if ratio > 0.8:
+        assert claim
+    else:
+        with pytest.raises(ClaimFailed, match=r"size=64 KiB\).mb_per_s: 6\d.* MB/s \["):
+            assert claim
+    (verdict,) = kept.verdicts
+    assert verdict.estimate == pytest.approx(ratio, rel=0.05)
+    assert verdict.threshold == 0.8
+    assert verdict.rates[1].rate == pytest.approx(65.5, rel=0.05), "of 10^6 bytes a second"

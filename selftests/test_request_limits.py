@@ -15,7 +15,7 @@ from leadline.drive.request_limits import (
     RequestLimits,
     in_binary,
 )
-from leadline.errors import Misuse
+from leadline.errors import Misuse, RigTrouble
 
 # The SATA SSD of the story, its max_sectors_kb raised as there; and the drives of the virtual rig.
 STORY = RequestLimits(1024, 32767, 128, 64 * KIB)
@@ -150,7 +150,7 @@ def test_a_limit_is_named_exactly_where_a_request_is_split(
 def test_what_cannot_be_asked_is_refused() -> None:
     with pytest.raises(Misuse, match="a multiple of 512"):
         STORY.promise(1000)
-    with pytest.raises(Misuse, match="no hugepages"):
+    with pytest.raises(RigTrouble, match="no hugepages"):
         dataclasses.replace(STORY, huge_page_bytes=0).promise(MIB, hugepages=True)
     with pytest.raises(ValueError, match="nothing can be asked"):
         RequestLimits(128, 128, 0, 4096)

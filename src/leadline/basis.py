@@ -17,6 +17,7 @@ from leadline.results.rows import digest_of
 from leadline.statements import (
     Against,
     Agreement,
+    Arrival,
     Bound,
     Measured,
     Milestone,
@@ -50,6 +51,7 @@ class StoredQuantity(_Stored):
     factor: _Positive
     source: str
     unit: Annotated[str, Field(pattern=f"^({REQUESTS_PER_S}|{MB_PER_S})$")]
+    block_bytes: int | None = None
 
 
 class StoredStatement(_Stored):
@@ -70,6 +72,18 @@ class StoredStatement(_Stored):
     source: str = ""
 
 
+class StoredArrival(_Stored):
+    """A `statements.Arrival`; one slice was watched for it.  Sizes are in bytes."""
+
+    kind: Literal["arrival"] = "arrival"
+    workload: Workload
+    full_depth: int
+    asked: int
+    at_least: int
+    huge_page_bytes: int | None
+    source: str
+
+
 class StoredWithin(_Stored):
     """A `statements.Within`, whose evidence is in itself: the times of power cycles, seconds."""
 
@@ -81,6 +95,9 @@ class StoredWithin(_Stored):
     source: str
 
 
+Stored = StoredStatement | StoredArrival | StoredWithin
+
+
 class Basis(_Stored):
     """What a verdict rests on besides its slices: its statement and all that its judge knew.
 
@@ -89,7 +106,7 @@ class Basis(_Stored):
     the number and the `results.rows.digest_of` them, so that none is lost unseen.
     """
 
-    statement: Annotated[StoredStatement | StoredWithin, Field(discriminator="kind")]
+    statement: Annotated[Stored, Field(discriminator="kind")]
     slice_s: _Positive
     budget_s: _Positive
     noise: Noise
@@ -111,11 +128,24 @@ def basis_of(statement: Statement, judge: "SliceJudge", slices: "Sequence[SliceR
     )
 
 
-def stored(statement: Statement) -> StoredStatement | StoredWithin:
+def stored(statement: Statement) -> Stored:
     """The statement taken apart."""
     if isinstance(statement, Within):
         return StoredWithin.model_validate(statement, from_attributes=True)
+    if isinstance(statement, Arrival):
+        return _stored_arrival(statement)
     return _stored(statement)
+
+
+def _stored_arrival(said: Arrival) -> StoredArrival:
+    return StoredArrival(
+        workload=said.load.workload,
+        full_depth=said.load.full_depth,
+        asked=said.asked,
+        at_least=said.at_least,
+        huge_page_bytes=said.huge_page_bytes,
+        source=said.source,
+    )
 
 
 def _stored(statement: Measured) -> StoredStatement:
@@ -147,7 +177,7 @@ def _stored(statement: Measured) -> StoredStatement:
     )
 
 
-def statement_of(said: StoredStatement | StoredWithin, judge: Judge) -> Statement:
+def statement_of(said: Stored, judge: Judge) -> Statement:
     """The statement put together again, about loads that `judge` settles.
 
     Raises Misuse when the parts do not make a statement of their kind.
@@ -155,6 +185,8 @@ def statement_of(said: StoredStatement | StoredWithin, judge: Judge) -> Statemen
     if isinstance(said, StoredWithin):
         return Within(said.milestone, said.limit, said.times, said.abrupt, said.source)
     load = Load(said.workload, judge, said.full_depth)
+    if isinstance(said, StoredArrival):
+        return Arrival(load, said.asked, said.at_least, said.huge_page_bytes, said.source)
     parts = [_quantity(load, each) for each in said.quantities]
     match said.kind, parts, said.direction, said.limit:
         case "ratio", [left, right], ">=" | "<=" as direction, None:
@@ -163,10 +195,9 @@ def statement_of(said: StoredStatement | StoredWithin, judge: Judge) -> Statemen
             return Against(quantity, direction, limit, said.source)
         case "agreement", [left, right], None, float(limit):
             return Agreement(left, right, limit, said.source)
-        case "dip", [_, _, _, *_], None, float(limit):
-            return NoDip(Curve(load, tuple(parts)), limit, said.source)
-        case "collapse", [_, _, _, *_], None, float(limit):
-            return NoCollapse(Curve(load, tuple(parts)), limit, said.source)
+        case "dip" | "collapse", [_, _, _, *_], None, float(limit):
+            made = NoDip if said.kind == "dip" else NoCollapse
+            return made(Curve(load, tuple(parts)), limit, said.source)
     raise Misuse(
         f"a statement of kind {said.kind!r} with {len(parts)} quantities, direction "
         f"{said.direction} and limit {said.limit}: its parts do not fit together"

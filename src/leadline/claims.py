@@ -4,6 +4,7 @@
     assert random_read.at(depth=32).mb_per_s >= 200
     assert random_read.at(depth=8).agrees_with(random_read.at(depth=16), within=0.05)
     assert random_read.curve().has_no_dip()
+    assert random_read.arrives_as(request_limits.promise(MIB))
 
 `random_read.at(depth=8)` is a `Quantity`: something that can be measured and has
 not been yet.  Saying something of it makes a `Claim`, which is settled, once, when
@@ -17,12 +18,14 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import NoReturn, Protocol
 
+from leadline.drive.request_limits import Promise, in_binary
 from leadline.errors import Inconclusive, Misuse
 from leadline.load.slices import SliceSetting, offered_for
-from leadline.load.workload import Workload
+from leadline.load.workload import SECTOR_BYTES, Workload
 from leadline.statements import (
     Against,
     Agreement,
+    Arrival,
     Bound,
     NoCollapse,
     NoDip,
@@ -86,14 +89,17 @@ class Load:
     def __repr__(self) -> str:
         return self.workload.name  # pytest prints the arguments of a test that failed
 
-    def at(self, *, depth: int | None = None, offered: int | None = None) -> "Quantity":
+    def at(
+        self, *, depth: int | None = None, offered: int | None = None, size: int | None = None
+    ) -> "Quantity":
         """The rate, in requests a second, that the drive gives under this load.
 
         `depth` sets the device queue depth and offers a little more than that, so that
         the drive's queue is never short; depth 1 therefore means commands that are not
         queued.  `offered` alone leaves the device queue depth as the kernel set it and
-        varies what the load generator keeps in flight.  Raises Misuse on a depth that
-        the drive cannot hold.
+        varies what the load generator keeps in flight.  `size` is that of each request, in
+        bytes, where it is not the workload's own.  Raises Misuse on a depth that the drive
+        cannot hold, and on a size that is no multiple of a sector.
         """
         if depth is None and offered is None:
             raise Misuse(f"{self.workload.name}.at() needs depth= or offered=")
@@ -108,7 +114,17 @@ class Load:
         if offered is None:
             assert depth is not None
             offered = offered_for(depth)
-        return Quantity(self, depth or self.full_depth, offered, _named(depth, offered))
+        if size is not None and (size < SECTOR_BYTES or size % SECTOR_BYTES):
+            raise Misuse(f"{self.workload.name}.at(size={size}): a multiple of {SECTOR_BYTES}")
+        named = _named(depth, offered) + (f", size={in_binary(size)}" if size else "")
+        return Quantity(self, depth or self.full_depth, offered, named, block_bytes=size)
+
+    def arrives_as(self, promise: Promise) -> "Claim":
+        """Claim that requests of the size that is promised for are served, and that they reach
+        the drive as large as is promised."""
+        huge_page = promise.page_bytes if promise.huge else None
+        arrival = Arrival(self, promise.asked, promise.guaranteed, huge_page, str(promise))
+        return stated(arrival, self.judge)
 
     def curve(self, depths: Sequence[int] | None = None) -> "Curve":
         """The rate over the device queue depth: at `depths`, by default at each one there is.
@@ -148,6 +164,7 @@ class Quantity:
     factor: float = 1.0
     source: str = ""
     unit: str = REQUESTS_PER_S
+    block_bytes: int | None = None
 
     # numpy numbers on the left would otherwise try to spread themselves over us.
     __array_ufunc__ = None
@@ -188,14 +205,17 @@ class Quantity:
     @property
     def units_per_request(self) -> float:
         """What one request a second is in `unit`."""
-        return 1.0 if self.unit == REQUESTS_PER_S else self.load.workload.block_bytes / 1e6
+        size = self.block_bytes or self.load.workload.block_bytes
+        return 1.0 if self.unit == REQUESTS_PER_S else size / 1e6
 
     def agrees_with(self, other: "Quantity", *, within: float) -> "Claim":
         """Claim that the two differ by at most `within`: 0.05 is 5 %, of whichever is smaller.
 
-        Raises Misuse when either has a factor, and as comparing does.
+        Raises Misuse when either has a factor, on two sizes, and as comparing does.
         """
         self._comparable(other, "agrees with")
+        if self.block_bytes != other.block_bytes:
+            raise Misuse(f"{self}.agrees_with({other}): requests of two sizes do not agree")
         if self.factor != 1.0 or other.factor != 1.0:
             raise Misuse(f"{self}.agrees_with({other}): quantities without factors agree")
         limit = share(within, "within")
@@ -204,7 +224,11 @@ class Quantity:
     @property
     def setting(self) -> SliceSetting:
         """The settings of one slice of this quantity, its length left to the judge."""
-        return SliceSetting(device_depth=self.device_depth, offered_depth=self.offered_depth)
+        return SliceSetting(
+            device_depth=self.device_depth,
+            offered_depth=self.offered_depth,
+            block_bytes=self.block_bytes,
+        )
 
     def _claim(self, other: object, direction: Bound) -> "Claim":
         if _is_number(other):
@@ -228,6 +252,8 @@ class Quantity:
             raise Misuse(f"{self} {word} {other}: slices of two workloads are not interleaved")
         if other.unit != self.unit:
             raise Misuse(f"{self} {word} {other}: one is in {self.unit}, the other in {other.unit}")
+        if other.block_bytes != self.block_bytes and self.unit != MB_PER_S:
+            raise Misuse(f"{self} {word} {other}: of two sizes; compare them .mb_per_s")
         return other
 
     def __str__(self) -> str:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from leadline.claims import Claim, Settled
 from leadline.evidence import Block, Evidence
 from leadline.explain import explain
+from leadline.judge_arrival import settle_arrival
 from leadline.judge_curve import settle_collapse, settle_dip
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
 from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
 from leadline.remedies import TOO_FEW
-from leadline.statements import NoCollapse, NoDip, Within
+from leadline.statements import Arrival, NoCollapse, NoDip, Within
 from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Verdict
 
@@ -88,12 +89,14 @@ class SliceJudge:
                 verdict = settle_collapse(self, collapse)
             case Within() as within:
                 verdict = look_at_times(within)
+            case Arrival() as arrival:
+                verdict = settle_arrival(self, arrival)
             case contrast:
                 evidence, plan = Evidence(self.slice_s), plan_of(contrast, self.noise)
                 verdict = self.carry_out(plan, evidence, self.budget_s)
                 if verdict.reason == "budget":
                     verdict = replace(verdict, notes=(*verdict.notes, _price(plan, evidence)))
-        if self.noise.note and not isinstance(claim.statement, Within):
+        if self.noise.note and not isinstance(claim.statement, Within | Arrival):
             verdict = replace(verdict, notes=(*verdict.notes, self.noise.note))
         verdict = replace(verdict, notes=(*verdict.notes, *self.remarks.values()))
         explanation = explain(verdict, claim.statement, cell=self.cell, repeat=self.repeat)

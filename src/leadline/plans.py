@@ -108,7 +108,7 @@ Edge = Callable[[float], float]
 
 def _ratio(said: Ratio, noise: Noise) -> tuple[Look, Edge]:
     def look(rates: Rates, at: Progress) -> Verdict | None:
-        left, right = _sides(rates)
+        left, right = _sides(said, rates)
         return judge_ratio(
             left,
             right,
@@ -121,12 +121,13 @@ def _ratio(said: Ratio, noise: Noise) -> tuple[Look, Edge]:
             voids=at.voids,
         )
 
-    return look, _edge(said.threshold, said.direction)
+    units = said.right.units_per_request / said.left.units_per_request
+    return look, _edge(said.threshold * units, said.direction)
 
 
 def _agreement(said: Agreement, noise: Noise) -> tuple[Look, Edge]:
     def look(rates: Rates, at: Progress) -> Verdict | None:
-        left, right = _sides(rates)
+        left, right = _sides(said, rates)
         return judge_equivalence(
             left,
             right,
@@ -172,8 +173,10 @@ def _edge(threshold: float, direction: Direction) -> Edge:
     return lambda mean: edge_of(mean, threshold, direction)
 
 
-def _sides(rates: Rates) -> tuple[list[float], list[float]]:
-    return [left for left, _ in rates], [right for _, right in rates]
+def _sides(said: Ratio | Agreement, rates: Rates) -> tuple[list[float], list[float]]:
+    """The rates of each side, in its own unit."""
+    one, other = said.left.units_per_request, said.right.units_per_request
+    return [left * one for left, _ in rates], [right * other for _, right in rates]
 
 
 MEDIAN_OF = 8

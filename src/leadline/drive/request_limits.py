@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from leadline.errors import Misuse
+from leadline.errors import Misuse, RigTrouble
 
 KIB, MIB = 1 << 10, 1 << 20
 SECTOR_BYTES = 512
@@ -34,7 +34,8 @@ class Promise:
     as one, and at most `possible`.
 
     `binding` names what keeps the guaranteed size below what is asked, "" where nothing does;
-    `ceiling` the same of the possible size.
+    `ceiling` the same of the possible size.  `page_bytes` is the size of the pages that the
+    data is in, `huge` whether they are hugepages.
     """
 
     asked: int
@@ -42,10 +43,12 @@ class Promise:
     possible: int
     binding: str
     ceiling: str
-    memory: str
+    page_bytes: int
+    huge: bool = False
 
     def __str__(self) -> str:
-        asked = f"{in_binary(self.asked)} from {self.memory}"
+        kind = "hugepages" if self.huge else "pages"
+        asked = f"{in_binary(self.asked)} from {kind} of {in_binary(self.page_bytes)}"
         if self.guaranteed == self.asked:
             return f"{asked} arrive whole: no limit is in the way"
         least = f"{asked} arrive as {in_binary(self.guaranteed)} at least, for {self.binding}"
@@ -80,22 +83,20 @@ class RequestLimits:
     def promise(self, asked: int, *, hugepages: bool = False) -> Promise:
         """What becomes of a request of `asked` bytes whose memory is of ordinary pages or huge.
 
-        Raises Misuse on a size that is no multiple of a sector, or hugepages where there are
-        none.
+        Raises Misuse on a size that is no multiple of a sector, RigTrouble on hugepages where
+        there are none.
         """
         if asked < SECTOR_BYTES or asked % SECTOR_BYTES:
             raise Misuse(f"a request of {asked} bytes: a multiple of {SECTOR_BYTES} is expected")
         string = self.huge_page() if hugepages else self.page_bytes
-        kind = "hugepages" if hugepages else "pages"
         guaranteed, binding = _least((self._sectors, self._scattered(string), _bio(string)), asked)
         possible, ceiling = _least((self._sectors, self._neighbours), asked)
-        memory = f"{kind} of {in_binary(string)}"
-        return Promise(asked, guaranteed, possible, binding, ceiling, memory)
+        return Promise(asked, guaranteed, possible, binding, ceiling, string, hugepages)
 
     def huge_page(self) -> int:
-        """The size of a hugepage, bytes.  Misuse where the rig's kernel has none."""
+        """The size of a hugepage, bytes.  RigTrouble where the rig's kernel has none."""
         if not self.huge_page_bytes:
-            raise Misuse("the rig's kernel has no hugepages (CONFIG_HUGETLBFS)")
+            raise RigTrouble("the rig's kernel has no hugepages: boot one with CONFIG_HUGETLBFS")
         return self.huge_page_bytes
 
     @property
