@@ -9,7 +9,6 @@ from leadline.drive.arrivals import Arrived
 from leadline.drive.finding import MERGED
 from leadline.drive.request_limits import KIB, MIB, RequestLimits
 from leadline.judge import SliceJudge
-from leadline.judge_arrival import STALL_S
 from leadline.load.slices import FIO_CPU, IO_ERRORS, LITTLES_LAW
 from leadline.load.workload import random_read
 from leadline.statements import Arrival
@@ -93,12 +92,20 @@ def test_another_error_of_the_load_is_nobodys_proof() -> None:
 
 
 @pytest.mark.parametrize(
-    ("drain_s", "outcome"), [(STALL_S - 1, Outcome.PASS), (STALL_S + 1, Outcome.FAIL)]
+    ("asked", "drain_s", "outcome"),
+    [
+        (MIB, 2.5, Outcome.PASS),  # 8 MiB at 5 MB/s are 1.7 s
+        (MIB, 2.8, Outcome.FAIL),
+        (4 * KIB, 0.9, Outcome.PASS),
+        (4 * KIB, 1.1, Outcome.FAIL),
+    ],
 )
-def test_a_request_that_takes_too_long_is_a_stall(drain_s: float, outcome: Outcome) -> None:
-    verdict, text = settled(sent((MIB, 5)), drain_s=drain_s)
+def test_a_request_that_takes_too_long_for_its_size_is_a_stall(
+    asked: int, drain_s: float, outcome: Outcome
+) -> None:
+    verdict, text = settled(sent((asked, 5)), asked=asked, drain_s=drain_s)
     assert verdict.outcome is outcome
-    assert ("one took 8 s" in text) == (outcome is Outcome.FAIL)
+    assert (f"one took {drain_s:g} s" in text) == (outcome is Outcome.FAIL)
 
 
 def test_what_spoils_sizes_voids_and_what_spoils_a_rate_does_not() -> None:

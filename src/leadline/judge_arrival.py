@@ -12,15 +12,16 @@ from leadline.drive.arrivals import Arrived
 from leadline.drive.finding import MERGED, OTHER_IO, PAGE_CACHE, SETTINGS_MOVED
 from leadline.load.fio import DRIVE_ERRORS
 from leadline.load.slices import IO_ERRORS, VOID_MEANINGS, Slice
-from leadline.statements import Arrival
+from leadline.statements import OUTSTANDING, Arrival
 from leadline.verdict.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from leadline.judge import SliceJudge
 
-STALL_S = 7.0
-"""A drive of an array is given so long to recover from an error (smartctl(8): scterc is
-"typically set to 70,70 deciseconds"): a request that takes longer is not served."""
+STALL_S = 1.0
+SLOWEST_BYTES_PER_S = 5e6
+"""A request that takes longer than all in flight would at this rate, and a second more, stalls:
+disks read their innermost tracks ten times as fast, and seek in a hundredth of that."""
 SPOILS = (MERGED, SETTINGS_MOVED, OTHER_IO, PAGE_CACHE, IO_ERRORS)
 """What makes the sizes of a slice's requests mean nothing; other voids are of its rate."""
 NOT_SEEN = "not-seen: none of the requests was seen on its way to the drive"
@@ -46,7 +47,7 @@ def look_at_arrival(said: Arrival, measured: Slice) -> Verdict:
     arrived = measured.arrived or Arrived("tracepoint", ())
     needed, least = _needed(said, arrived), arrived.least
     voids = tuple(f"{name}: {VOID_MEANINGS[name]}" for name in measured.voids if name in SPOILS)
-    fault = _fault(measured)
+    fault = _fault(said, measured)
     if fault:
         outcome, voids = Outcome.FAIL, ()
     elif voids or least is None:
@@ -68,6 +69,11 @@ def look_at_arrival(said: Arrival, measured: Slice) -> Verdict:
     )
 
 
+def served_within(said: Arrival) -> float:
+    """Seconds in which each request of a healthy drive is back, however slow it is."""
+    return STALL_S + OUTSTANDING * said.asked / SLOWEST_BYTES_PER_S
+
+
 def _needed(said: Arrival, arrived: Arrived) -> float:
     if arrived.seen_in == "tracepoint":
         return said.at_least
@@ -75,11 +81,11 @@ def _needed(said: Arrival, arrived: Arrived) -> float:
     return said.at_least * (MEAN_SHARE_OF_WHOLE if whole else MEAN_SHARE)
 
 
-def _fault(measured: Slice) -> tuple[str, ...]:
+def _fault(said: Arrival, measured: Slice) -> tuple[str, ...]:
     """What the drive did wrong, whatever the size of its requests."""
     if measured.error in {strerror(number) for number in DRIVE_ERRORS}:
         return (f"requests of this size fail: {measured.error}",)
-    slowest = max(measured.p99_latency_s, measured.drain_s)
-    if slowest > STALL_S:
-        return (f"requests of this size stall: one took {slowest:.3g} s, {STALL_S:g} s is much",)
+    slowest, most = max(measured.p99_latency_s, measured.drain_s), served_within(said)
+    if slowest > most:
+        return (f"requests of this size stall: one took {slowest:.3g} s, {most:.2g} s is long",)
     return ()
