@@ -20,7 +20,7 @@ from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
 from leadline.remedies import TOO_FEW
 from leadline.statements import Arrival, NoCollapse, NoDip, Within
 from leadline.verdict.pace import MOST
-from leadline.verdict.verdict import Verdict
+from leadline.verdict.verdict import Outcome, Verdict
 
 FEWEST_BLOCKS = 4
 """Blocks in a batch: the first look needs so many."""
@@ -92,7 +92,8 @@ class SliceJudge:
             case Arrival() as arrival:
                 verdict = settle_arrival(self, arrival)
             case contrast:
-                evidence, plan = Evidence(self.slice_s), plan_of(contrast, self.noise)
+                plan = plan_of(contrast, self.noise)
+                evidence = Evidence(self.slice_s, plan.tolerated)
                 verdict = self.carry_out(plan, evidence, self.budget_s)
                 if verdict.reason == "budget":
                     verdict = replace(verdict, notes=(*verdict.notes, _price(plan, evidence)))
@@ -141,7 +142,11 @@ class SliceJudge:
             voids = (f"{TOO_FEW}: the budget was spent before four clean blocks were measured",)
         block_s = len(plan.sides) * evidence.seconds
         progress = Progress(block_s, evidence.spent_s, budget_s, voids)
-        return plan.look(evidence.rates(), progress)
+        verdict = plan.look(evidence.rates(), progress)
+        if verdict is not None and verdict.outcome is Outcome.FAIL and evidence.limits():
+            # What limited the rate may be to blame, and not the drive.
+            return plan.look(evidence.rates(), replace(progress, voids=evidence.limits()))
+        return verdict
 
     def _next_batch(self, plan: Plan, evidence: Evidence, budget_s: float) -> int:
         """How many blocks to measure before the next look; within the budget, more or less."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from leadline.drive.finding import LINK_LIMIT
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload
 from leadline.statements import Against, Agreement, Contrast, Ratio, Within
@@ -52,7 +53,8 @@ class Plan:
     """One block has a slice for each of `sides`, in the order that `order(number)` gives.
 
     `look(rates, progress)` is a verdict, or None to measure on; `needed(rates, seconds)` a
-    guess at how many blocks there must be in all.
+    guess at how many blocks there must be in all.  Voids that are `tolerated` could only have
+    lowered the rates, and take nothing from one that is claimed to be high and is.
     """
 
     workload: Workload
@@ -61,6 +63,7 @@ class Plan:
     look: Callable[[Rates, Progress], Verdict | None]
     needed: Callable[[Rates, float], int]
     order: Callable[[int], Sequence[int]] = field(default=lambda number: alternating(number, 2))
+    tolerated: frozenset[str] = frozenset()
 
 
 def alternating(number: int, count: int) -> Sequence[int]:
@@ -81,7 +84,13 @@ def plan_of(statement: Contrast, noise: Noise) -> Plan:
         look=look,
         needed=needed_by(_log_of, edge, noise.sigma_d, session),
         order=lambda number: alternating(number, len(quantities)),
+        tolerated=_tolerated(statement),
     )
+
+
+def _tolerated(statement: Contrast) -> frozenset[str]:
+    at_least = isinstance(statement, Against) and statement.direction == ">="
+    return frozenset({LINK_LIMIT}) if at_least else frozenset()
 
 
 def needed_by(
