@@ -36,6 +36,9 @@ CLAIMS: dict[str, Callable[[Load, float], Claim]] = {
     "arrival": lambda reads, x: reads.arrives_as(
         RequestLimits(4, 4, 1 + int(8 * x), 512, page_bytes=512).promise(4096)
     ),
+    "arrival from hugepages": lambda reads, x: reads.arrives_as(
+        RequestLimits(int(4 + 8 * x), 8, 4, 4096).promise(8192, hugepages=True)
+    ),
     "two sizes": lambda reads, x: (
         reads.at(depth=8, size=8192).mb_per_s >= 3.0 * x * reads.at(depth=8).mb_per_s
     ),

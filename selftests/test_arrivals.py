@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leadline.drive import tracing
@@ -60,6 +60,7 @@ def test_another_drives_requests_and_commands_without_sectors_are_passed_over() 
     assert "nothing" in str(nothing)
 
 
+@example([(8, 99), (1, 1)])
 @given(
     st.lists(
         st.tuples(st.integers(1, 9), st.integers(1, 500)), min_size=1, unique_by=lambda s: s[0]
