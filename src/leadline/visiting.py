@@ -233,35 +233,44 @@ class OpenVisit:
 
         What its checks found is kept, and said in `remarks` if it voids.
         """
-        host = self.station.host
         vetting = self._pinned(workload)
-        depth_path = queue_depth.path(self.drive)
         self.station.live.show(
             f"  {self.visit.cell.id}: {workload.name}, {len(wanted)} slices of "
             f"{wanted[0].seconds:.2g} s under way"
         )
-
-        def run() -> Sequence[Slice]:
-            seeds = [secrets.randbits(31) for _ in wanted]
-            node = self.drive.node
-            with reserved(host, self.station.journal, hugepages_needed(workload, wanted)):
-                return run_slices(host, node, workload, wanted, depth_path=depth_path, seeds=seeds)
-
-        def run_watched() -> Sequence[Slice]:
-            size = wanted[0].block_bytes or workload.block_bytes
-            (measured,), arrived = arrivals.watch(host, self.drive, size, run)
-            return [replace(measured, arrived=arrived)]
-
-        try:
-            done = self._preconditioned.get(workload)
-            load = run_watched if wanted[0].watched else run
-            slices, findings = vetting.measure(workload, load, done)
-        finally:
-            host.write_value(depth_path, str(self.kernel_queue_depth))
+        done = self._preconditioned.get(workload)
+        with self.depth_put_back():
+            slices, findings = vetting.measure(
+                workload, partial(self.batch, workload, wanted), done
+            )
         self._keep_findings(name, slices[0].began if slices else 0.0, findings)
         for finding in failed(findings):
             remarks.setdefault(finding.name, str(finding))
         return slices
+
+    def batch(self, workload: Workload, wanted: Sequence[SliceSetting]) -> list[Slice]:
+        """One batch, each slice at places of its own; a slice that is watched is one by itself."""
+        host, node, depth_path = self.station.host, self.drive.node, queue_depth.path(self.drive)
+        seeds = [secrets.randbits(31) for _ in wanted]
+
+        def run() -> list[Slice]:
+            with reserved(host, self.station.journal, hugepages_needed(workload, wanted)):
+                return run_slices(host, node, workload, wanted, depth_path=depth_path, seeds=seeds)
+
+        if not wanted[0].watched:
+            return run()
+        size = wanted[0].block_bytes or workload.block_bytes
+        (measured,), arrived = arrivals.watch(host, self.drive, size, run)
+        return [replace(measured, arrived=arrived)]
+
+    @contextmanager
+    def depth_put_back(self) -> Iterator[None]:
+        """Whatever device queue depth the slices in here leave, the kernel's own comes after."""
+        try:
+            yield
+        finally:
+            depth = str(self.kernel_queue_depth)
+            self.station.host.write_value(queue_depth.path(self.drive), depth)
 
     def _keep_findings(self, name: str, taken: float, findings: Sequence[Finding]) -> None:
         cell = self.visit.cell.id

@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from leadline.drive import tracing
 from leadline.drive.bind import Drive
 from leadline.drive.conditions import IoCounts, parse_stat
 from leadline.drive.request_limits import SECTOR_BYTES, RequestLimits, in_binary
-from leadline.drive.tracing import TracingMissing, instance
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host
 from leadline.host.hugepages import page_bytes
@@ -30,7 +30,7 @@ OTHERS_SHARE = 0.01
 """What others may do on the drive meanwhile, as in `disturbances.OTHER_SHARE`."""
 BUFFER_KB = 256
 """Room for some 3,000 requests a processor: of a slice that has more, the last are seen."""
-_ISSUED = re.compile(r": block_rq_issue: (\d+,\d+) \w+ \d+ \([^)]*\) (\d+) \+ (\d+) ")
+_ISSUED = re.compile(r"(\d+,\d+) \w+ \d+ \(.*?\) (\d+) \+ (\d+) ")
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ def watch(host: Host, drive: Drive, asked: int, run: Callable[[], T]) -> tuple[T
 
     Its requests begin at multiples of that size.  The drive is leased; nothing is changed.
     """
-    with suppress(TracingMissing), instance(host, drive) as tracing:
-        _enable(host, drive, tracing)
+    with suppress(tracing.TracingMissing), tracing.instance(host, drive) as path:
+        _begin(host, drive, path)
         done = run()
-        text = host.read_file(f"{tracing}/trace").decode("ascii", "replace")
+        text = host.read_file(f"{path}/trace").decode("ascii", "replace")
         return done, read_trace(text, _device(host, drive), asked)
     before = _counters(host, drive)
     done = run()
@@ -99,9 +99,12 @@ def read_trace(text: str, device: str, asked: int) -> Arrived:
     are commands without sectors.
     """
     sizes, firsts = Counter[int](), Counter[int]()
-    for issued in _ISSUED.finditer(text):
+    for event in tracing.events(text):
+        issued = _ISSUED.match(event.fields) if event.name == "block_rq_issue" else None
+        if issued is None or issued[1] != device:
+            continue
         sector, sectors = int(issued[2]), int(issued[3])
-        if issued[1] != device or not sectors:
+        if not sectors:
             continue
         sizes[sectors * SECTOR_BYTES] += 1
         if sector * SECTOR_BYTES % asked == 0:
@@ -126,15 +129,11 @@ def _device(host: Host, drive: Drive) -> str:
     return host.read_file(f"/sys/block/{drive.name}/dev").decode().strip().replace(":", ",")
 
 
-def _enable(host: Host, drive: Drive, tracing: str) -> None:
-    folder = f"{tracing}/events/block/block_rq_issue"
-    if not host.exists(folder):
-        raise TracingMissing(f"{host.name}: the kernel has no tracepoint block:block_rq_issue")
+def _begin(host: Host, drive: Drive, path: str) -> None:
     major, minor = map(int, _device(host, drive).split(","))
-    host.write_value(f"{tracing}/buffer_size_kb", str(BUFFER_KB))
+    host.write_value(f"{path}/buffer_size_kb", str(BUFFER_KB))
     # The kernel's own dev_t, MKDEV in include/linux/kdev_t.h.
-    host.write_value(f"{folder}/filter", f"dev == {major << 20 | minor}")
-    host.write_value(f"{folder}/enable", "1")
+    tracing.watch(host, path, "block:block_rq_issue", f"dev == {major << 20 | minor}")
 
 
 def _counters(host: Host, drive: Drive) -> IoCounts:

@@ -2,8 +2,7 @@
 
 libata's ``ata_qc_issue`` and ``ata_qc_complete_*`` name each command's opcode and tag
 as it is handed to the controller; where libata does not drive the disk, the SCSI layer's
-``scsi_dispatch_cmd_*`` tell at least how many commands the host adapter holds.  They are
-recorded in a tracing instance of our own, so that a user's tracing is left alone.
+``scsi_dispatch_cmd_*`` tell at least how many commands the host adapter holds.
 """
 
 import re
@@ -12,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from leadline.drive import tracing
 from leadline.drive.bind import Drive
-from leadline.drive.tracing import TracingMissing, instance
 from leadline.errors import DriveFault
 from leadline.host.connection import Host
 from leadline.host.trouble import DeadlinePassed
@@ -50,7 +49,6 @@ _OTHER_OPCODES = {
     0xCA: "WRITE DMA",
 }
 
-_EVENT = re.compile(r"\s(?P<time>\d+\.\d+): (?P<event>\w+): (?P<fields>.*)")
 _LIBATA = re.compile(r"ata_port=(\d+) ata_dev=(\d+) tag=(\d+)")
 _LIBATA_OPCODE = re.compile(r"\btf=\(([0-9a-f]{2})/")
 _SCSI = re.compile(r"host_no=(\d+) channel=(\d+) id=(\d+) lun=(\d+)")
@@ -101,8 +99,8 @@ def probe(host: Host, drive: Drive) -> Overlap:
     not end within a minute, RigTrouble when fio is missing.
     """
     source: Source = "libata" if drive.link else "scsi"
-    with instance(host, drive) as tracing:
-        _watch(host, tracing, drive, source)
+    with tracing.instance(host, drive) as instance:
+        _watch(host, instance, drive, source)
         try:
             # Failed reads are seen by the kernel log's watch; here the trace is what counts.
             host.run(_fio(drive.node), deadline=DEADLINE_S, check=False)
@@ -111,7 +109,7 @@ def probe(host: Host, drive: Drive) -> Overlap:
                 f"{host.name}: {drive.node}: {OFFERED_DEPTH} queued reads did not end within "
                 f"{DEADLINE_S:.0f} s; the kernel log shows what the drive did"
             ) from error
-        text = host.read_file(f"{tracing}/trace").decode("ascii", "replace")
+        text = host.read_file(f"{instance}/trace").decode("ascii", "replace")
     return read_trace(text, source, _place(drive, source))
 
 
@@ -144,15 +142,12 @@ def read_trace(text: str, source: Source, place: tuple[int, ...]) -> Overlap:
 
 def _steps(text: str, source: Source, place: tuple[int, ...]) -> Iterator[_Step]:
     pattern = _LIBATA if source == "libata" else _SCSI
-    for line in text.splitlines():
-        event = _EVENT.search(line)
-        if not event or event["event"] not in _STARTS[source] + _ENDS[source]:
+    for time, name, fields in tracing.events(text):
+        if name not in _STARTS[source] + _ENDS[source]:
             continue
-        where = pattern.search(event["fields"])
+        where = pattern.search(fields)
         if where and tuple(int(n) for n in where.groups()[: len(place)]) == place:
-            begins = event["event"] in _STARTS[source]
-            tag, opcode, counts = _command(event["fields"], source)
-            yield _Step(float(event["time"]), begins, tag, opcode, counts)
+            yield _Step(time, name in _STARTS[source], *_command(fields, source))
 
 
 def _command(fields: str, source: Source) -> tuple[str, str, bool]:
@@ -169,9 +164,8 @@ def _command(fields: str, source: Source) -> tuple[str, str, bool]:
 
 
 def _place(drive: Drive, source: Source) -> tuple[int, ...]:
-    if source == "libata" and drive.link:
-        port, device = drive.link.device.removeprefix("ata").split(".")
-        return int(port), int(device)
+    if source == "libata":
+        return tracing.ata_place(drive)
     return tuple(int(number) for number in drive.hctl.split(":"))
 
 
@@ -200,17 +194,11 @@ def _fio(node: str) -> list[str]:
     ]
 
 
-def _watch(host: Host, tracing: str, drive: Drive, source: Source) -> None:
+def _watch(host: Host, instance: str, drive: Drive, source: Source) -> None:
     fields = ("ata_port", "ata_dev") if source == "libata" else ("host_no", "channel", "id", "lun")
     place = _place(drive, source)
     only = " && ".join(f"{name} == {number}" for name, number in zip(fields, place, strict=True))
-    for event in _STARTS[source] + _ENDS[source]:
-        folder = f"{tracing}/events/{source}/{event}"
-        if event in _STARTS[source] and not host.exists(folder):
-            raise TracingMissing(
-                f"{host.name}: the kernel has no tracepoint {source}:{event} (libata has had it "
-                "since 4.2; the kernel must be built with CONFIG_TRACING)"
-            )
-        if host.exists(folder):
-            host.write_value(f"{folder}/filter", only)
-            host.write_value(f"{folder}/enable", "1")
+    for event in _STARTS[source]:
+        tracing.watch(host, instance, f"{source}:{event}", only)
+    for event in _ENDS[source]:
+        tracing.watch(host, instance, f"{source}:{event}", only, optional=True)
