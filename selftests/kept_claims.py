@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from leadline.claims import Claim, ClaimFailed, Load, Unsettled
+from leadline.drive.request_limits import RequestLimits
 from leadline.judge import SliceJudge
 from leadline.keeping import Keeping
 from leadline.load.workload import random_read
@@ -39,6 +40,15 @@ CLAIMS: dict[str, Callable[[Load, float], Claim]] = {
     "threads": lambda reads, x: reads.at(threads=8) >= 4.0 * x * reads.at(depth=1, threads=8),
     "record": lambda reads, x: reads.at(offered=16).agrees_with(RECORD, within=0.1 + 0.5 * x),
     "dip": lambda reads, x: reads.curve(CURVE).has_no_dip(0.01 + 0.2 * x),
+    "arrival": lambda reads, x: reads.arrives_as(
+        RequestLimits(4, 4, 1 + int(8 * x), 512, page_bytes=512).promise(4096)
+    ),
+    "arrival from hugepages": lambda reads, x: reads.arrives_as(
+        RequestLimits(int(4 + 8 * x), 8, 4, 4096).promise(8192, hugepages=True)
+    ),
+    "two sizes": lambda reads, x: (
+        reads.at(depth=8, size=8192).mb_per_s >= 3.0 * x * reads.at(depth=8).mb_per_s
+    ),
     "collapse": lambda reads, x: reads.curve(CURVE).does_not_collapse(0.01 + 0.5 * x),
 }
 """A claim of each kind; `x`, between 0 and 1, moves its limit."""

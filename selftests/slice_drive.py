@@ -4,8 +4,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from leadline.drive.arrivals import Arrived
 from leadline.load.slices import ROUNDS, TOO_SHORT, Slice, SliceSetting
 from leadline.load.workload import Workload
+
+HALVES = Arrived("tracepoint", ((2048, 190), (1024, 10)), ((2048, 100),))
+"""What a drive is sent that takes 2 KiB at once, and is asked for 4."""
 
 
 @dataclass
@@ -14,7 +18,7 @@ class SliceDrive:
 
     `spoilt_depth` is the only depth that it voids, when given; `stalled` are the places of
     slices in which hardly anything completes; after `slows_after` slices all rates are a
-    hundredth.
+    hundredth.  `arrived` is what it was sent in a slice that is watched.
     """
 
     rates: dict[int, float]
@@ -25,6 +29,8 @@ class SliceDrive:
     stalled: frozenset[int] = frozenset()
     slows_after: int | None = None
     drain_s: float = 0.0
+    error: str = ""
+    arrived: Arrived = HALVES
     settings: list[SliceSetting] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(1))
@@ -37,8 +43,7 @@ class SliceDrive:
         return slices
 
     def _slice(self, place: int, setting: SliceSetting) -> Slice:
-        depth = setting.device_depth
-        assert depth is not None
+        depth = setting.device_depth or max(self.rates)
         rate = self.rates[depth] * self.chance.lognormvariate(0, self.noise)
         rate *= 0.01 if self.slows_after is not None and place >= self.slows_after else 1.0
         rate *= 0.01 if place in self.stalled else 1.0
@@ -64,5 +69,7 @@ class SliceDrive:
             device_depth=setting.device_depth,
             cpu=0.1,
             fio_version="fio-3.33",
+            error=self.error,
             voids=voids,
+            arrived=self.arrived if setting.watched else None,
         )

@@ -21,7 +21,8 @@ __all__ = ["kept"]  # a fixture
 def test_a_statement_is_put_together_again_around_another_judge(kind: str) -> None:
     first, second = Ruling(), Ruling()
     said = CLAIMS[kind](Load(random_read((4096, 8192)), first, full_depth=32), 0.5)
-    taken_apart = StoredStatement.model_validate_json(stored(said.statement).model_dump_json())
+    first_stored = stored(said.statement)
+    taken_apart = type(first_stored).model_validate_json(first_stored.model_dump_json())
     again = statement_of(taken_apart, second)
     assert not isinstance(again, Within)
     assert str(again) == str(said)

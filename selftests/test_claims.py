@@ -280,3 +280,23 @@ def test_a_stated_claim_is_known_to_the_judge_before_it_is_asked() -> None:
     claim = reads.at(depth=8) >= reads.at(depth=1)
     assert judge.claims == [claim]
     assert claim.settled is None
+
+
+def test_a_size_of_its_own_is_in_the_setting_the_name_and_the_bandwidth() -> None:
+    large = load().at(depth=8, size=1 << 20)
+    assert str(large.mb_per_s) == "random_read.at(depth=8, size=1 MiB).mb_per_s"
+    assert large.setting.block_bytes == 1 << 20
+    assert large.mb_per_s.in_unit(1.0) == pytest.approx(1.048576)
+    assert load().at(depth=8).setting.block_bytes is None
+    with pytest.raises(Misuse, match="a multiple of 512"):
+        load().at(depth=8, size=1000)
+
+
+def test_two_sizes_are_compared_by_bandwidth_and_never_agree() -> None:
+    reads = load()
+    large, small = reads.at(offered=8, size=1 << 20), reads.at(offered=8)
+    assert large.mb_per_s >= 0.8 * small.mb_per_s
+    with pytest.raises(Misuse, match=r"compare them \.mb_per_s"):
+        assert large >= small
+    with pytest.raises(Misuse, match="two sizes do not agree"):
+        assert large.mb_per_s.agrees_with(small.mb_per_s, within=0.1)

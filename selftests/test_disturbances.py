@@ -10,9 +10,13 @@ import pytest
 from leadline.drive.conditions import Conditions, IoCounts, parse_link_speed, parse_stat
 from leadline.drive.disturbances import Asked, compare
 from leadline.drive.finding import MEANINGS, Finding, failed
+from leadline.load.slices import SliceSetting
+from leadline.load.workload import random_read
+from leadline.vetting import asked_of
+from selftests.slice_drive import SliceDrive
 
 REQUESTS = 1000
-ASKED = Asked(requests=REQUESTS, block_bytes=4096, bytes_per_s=100e6)
+ASKED = Asked(bytes=REQUESTS * 4096, bytes_per_s=100e6)
 BEFORE = Conditions(
     io=IoCounts(reads=500, sectors_read=4000),
     commands=700,
@@ -210,3 +214,13 @@ def test_counters_of_a_disk_by_the_kernels_columns() -> None:
 )
 def test_a_links_speed_is_what_its_coding_leaves(text: str, speed: float | None) -> None:
     assert parse_link_speed(text) == speed
+
+
+def test_what_a_batch_asked_for_is_counted_by_the_size_of_each_slice() -> None:
+    drive = SliceDrive({8: 1000.0}, noise=0.0)
+    settings = [SliceSetting(8, 16), SliceSetting(8, 16, block_bytes=1 << 20)]
+    slices = [replace(each, requests=100) for each in drive.measure(random_read(), settings)]
+    asked = asked_of(random_read(), slices)
+    assert asked.bytes == 100 * (4096 + (1 << 20))
+    assert asked.sectors == asked.bytes // 512
+    assert asked.bytes_per_s == pytest.approx(1000 * (1 << 20))

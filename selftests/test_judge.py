@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from leadline.claims import Claim, ClaimFailed, Load, Unsettled
+from leadline.drive.finding import LINK_LIMIT
 from leadline.expected import Limit
 from leadline.judge import FEWEST_BLOCKS, LONGEST_BATCH_S, SliceJudge
 from leadline.load.slices import FIO_CPU, LITTLES_LAW, TOO_SHORT, Slice
@@ -293,3 +294,53 @@ def test_a_claim_that_nobody_asked_is_known() -> None:
     judge = reads.judge
     assert isinstance(judge, SliceJudge)
     assert judge.unasserted() == [forgotten]
+
+
+@pytest.mark.parametrize(("large_rate", "ratio"), [(1000.0, 16.0), (10.0, 0.16)])
+def test_two_sizes_are_held_against_each_other_in_bytes(large_rate: float, ratio: float) -> None:
+    reads, kept = judged(SliceDrive({8: large_rate, 1: 1000}))
+    large, small = reads.at(depth=8, size=1 << 20), reads.at(depth=1, size=1 << 16)
+    claim = large.mb_per_s >= 0.8 * small.mb_per_s
+    if ratio > 0.8:
+        assert claim
+    else:
+        with pytest.raises(ClaimFailed, match=r"size=64 KiB\).mb_per_s: 6\d.* MB/s \["):
+            assert claim
+    (verdict,) = kept.verdicts
+    assert verdict.estimate == pytest.approx(ratio, rel=0.05)
+    assert verdict.threshold == 0.8
+    assert verdict.rates[1].rate == pytest.approx(65.5, rel=0.05), "of 10^6 bytes a second"
+
+
+@pytest.mark.parametrize(
+    ("figure", "outcome"), [(20.0, Outcome.PASS), (40.0, Outcome.INCONCLUSIVE)]
+)
+def test_a_full_link_voids_a_bandwidth_that_is_too_low_and_not_one_that_is_reached(
+    figure: float, outcome: Outcome
+) -> None:
+    reads, kept = judged(SliceDrive({8: 7000}, spoil=LINK_LIMIT))
+    claim = reads.at(depth=8).mb_per_s >= figure
+    if outcome is Outcome.PASS:
+        assert claim
+    else:
+        with pytest.raises(Unsettled, match="link-limit"):
+            assert claim
+    assert kept.verdicts[0].outcome is outcome
+
+
+def test_a_full_link_voids_every_other_claim() -> None:
+    reads, kept = judged(SliceDrive({8: 7000, 1: 1000}, spoil=LINK_LIMIT))
+    for claim in (
+        reads.at(depth=8).mb_per_s <= 40,
+        reads.at(depth=8) >= 3 * reads.at(depth=1),
+    ):
+        with pytest.raises(Unsettled, match="link-limit"):
+            assert claim
+    assert [verdict.reason for verdict in kept.verdicts] == ["void", "void"]
+
+
+def test_another_void_beside_a_full_link_is_not_tolerated() -> None:
+    reads, kept = judged(SliceDrive({8: 7000}, spoil=LITTLES_LAW))
+    with pytest.raises(Unsettled):
+        assert reads.at(depth=8).mb_per_s >= 20
+    assert kept.verdicts[0].reason == "void"

@@ -201,7 +201,8 @@ class Bench:
         assert len(set(seeds)) == len(settings), "each slice reads other places"
         self.did.append("slices")
         for setting in settings:
-            host.write_value(depth_path, str(setting.device_depth))
+            if setting.device_depth is not None:
+                host.write_value(depth_path, str(setting.device_depth))
         self.under_load()
         return self.load.measure(workload, settings)
 

@@ -17,6 +17,7 @@ from leadline.results.rows import digest_of
 from leadline.statements import (
     Against,
     Agreement,
+    Arrival,
     AsRecorded,
     Bound,
     Measured,
@@ -54,6 +55,7 @@ class StoredQuantity(_Stored):
     unit: Annotated[str, Field(pattern=f"^({REQUESTS_PER_S}|{MB_PER_S}|{SECONDS})$")]
     volume_bytes: int | None = None
     threads: int = 1
+    block_bytes: int | None = None
 
 
 class StoredStatement(_Stored):
@@ -76,6 +78,18 @@ class StoredStatement(_Stored):
     whose: str = ""
 
 
+class StoredArrival(_Stored):
+    """A `statements.Arrival`; one slice was watched for it.  Sizes are in bytes."""
+
+    kind: Literal["arrival"] = "arrival"
+    workload: Workload
+    full_depth: int
+    asked: int
+    at_least: int
+    huge_page_bytes: int | None
+    source: str
+
+
 class StoredWithin(_Stored):
     """A `statements.Within`, whose evidence is in itself: the times of power cycles, seconds."""
 
@@ -87,6 +101,9 @@ class StoredWithin(_Stored):
     source: str
 
 
+Stored = StoredStatement | StoredArrival | StoredWithin
+
+
 class Basis(_Stored):
     """What a verdict rests on besides its slices: its statement and all that its judge knew.
 
@@ -96,7 +113,7 @@ class Basis(_Stored):
     that none is lost unseen.
     """
 
-    statement: Annotated[StoredStatement | StoredWithin, Field(discriminator="kind")]
+    statement: Annotated[Stored, Field(discriminator="kind")]
     slice_s: _Positive
     budget_s: _Positive
     curve_budget_s: _Positive | None = None  # sixteen times budget_s: from before it was kept
@@ -120,11 +137,24 @@ def basis_of(statement: Statement, judge: "SliceJudge", slices: "Sequence[SliceR
     )
 
 
-def stored(statement: Statement) -> StoredStatement | StoredWithin:
+def stored(statement: Statement) -> Stored:
     """The statement taken apart."""
     if isinstance(statement, Within):
         return StoredWithin.model_validate(statement, from_attributes=True)
+    if isinstance(statement, Arrival):
+        return _stored_arrival(statement)
     return _stored(statement)
+
+
+def _stored_arrival(said: Arrival) -> StoredArrival:
+    return StoredArrival(
+        workload=said.load.workload,
+        full_depth=said.load.full_depth,
+        asked=said.asked,
+        at_least=said.at_least,
+        huge_page_bytes=said.huge_page_bytes,
+        source=said.source,
+    )
 
 
 def _stored(statement: Measured) -> StoredStatement:
@@ -162,7 +192,7 @@ def _stored(statement: Measured) -> StoredStatement:
     )
 
 
-def statement_of(said: StoredStatement | StoredWithin, judge: Judge) -> Statement:
+def statement_of(said: Stored, judge: Judge) -> Statement:
     """The statement put together again, about loads that `judge` settles.
 
     Raises Misuse when the parts do not make a statement of their kind.
@@ -172,8 +202,10 @@ def statement_of(said: StoredStatement | StoredWithin, judge: Judge) -> Statemen
     return _statement_of(said, judge)
 
 
-def _statement_of(said: StoredStatement, judge: Judge) -> Measured:
+def _statement_of(said: StoredStatement | StoredArrival, judge: Judge) -> Statement:
     load = Load(said.workload, judge, said.full_depth)
+    if isinstance(said, StoredArrival):
+        return Arrival(load, said.asked, said.at_least, said.huge_page_bytes, said.source)
     parts = [_quantity(load, each) for each in said.quantities]
     match said.kind, parts, said.direction, said.limit:
         case "ratio", [left, right], ">=" | "<=" as direction, None:
@@ -184,10 +216,9 @@ def _statement_of(said: StoredStatement, judge: Judge) -> Measured:
             return Agreement(left, right, limit, said.source)
         case "record", [quantity], None, float(limit) if said.recorded:
             return AsRecorded(quantity, said.recorded, limit, said.whose, said.source)
-        case "dip", [_, _, _, *_], None, float(limit):
-            return NoDip(Curve(load, tuple(parts)), limit, said.source)
-        case "collapse", [_, _, _, *_], None, float(limit):
-            return NoCollapse(Curve(load, tuple(parts)), limit, said.source)
+        case "dip" | "collapse", [_, _, _, *_], None, float(limit):
+            made = NoDip if said.kind == "dip" else NoCollapse
+            return made(Curve(load, tuple(parts)), limit, said.source)
     raise Misuse(
         f"a statement of kind {said.kind!r} with {len(parts)} quantities, direction "
         f"{said.direction} and limit {said.limit}: its parts do not fit together"

@@ -4,6 +4,7 @@
     assert random_read.at(depth=32).mb_per_s >= 200
     assert random_read.at(depth=8).agrees_with(random_read.at(depth=16), within=0.05)
     assert random_read.curve().has_no_dip()
+    assert random_read.arrives_as(request_limits.promise(MIB))
 
 `random_read.at(depth=8)` is a `Quantity`: something that can be measured and has
 not been yet.  Saying something of it makes a `Claim`, which is settled, once, when
@@ -17,12 +18,14 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import NoReturn, Protocol
 
+from leadline.drive.request_limits import Promise, in_binary
 from leadline.errors import Inconclusive, Misuse
 from leadline.load.slices import SliceSetting, offered_for
-from leadline.load.workload import Workload
+from leadline.load.workload import SECTOR_BYTES, Workload
 from leadline.statements import (
     Against,
     Agreement,
+    Arrival,
     AsRecorded,
     Bound,
     History,
@@ -98,7 +101,12 @@ class Load:
         return self.workload.name  # pytest prints the arguments of a test that failed
 
     def at(
-        self, *, depth: int | None = None, offered: int | None = None, threads: int | None = None
+        self,
+        *,
+        depth: int | None = None,
+        offered: int | None = None,
+        threads: int | None = None,
+        size: int | None = None,
     ) -> "Quantity":
         """The rate, in requests a second, that the drive gives under this load.
 
@@ -107,8 +115,9 @@ class Load:
         queued.  `offered` or `threads` alone leave the device queue depth as the kernel set
         it and vary what the load generator keeps in flight.  `threads` share what is offered,
         by default one request each; of a sequential workload each is a stream, in a zone of
-        the drive that is its own.  Raises Misuse on a depth that the drive cannot hold, and
-        where threads cannot share alike.
+        the drive that is its own.  `size` is that of each request, in bytes, where it is not
+        the workload's own.  Raises Misuse on a depth that the drive cannot hold, where threads
+        cannot share alike, and on a size that is no multiple of a sector.
         """
         if depth is None and offered is None and threads is None:
             raise Misuse(f"{self.workload.name}.at() needs depth=, offered= or threads=")
@@ -125,8 +134,18 @@ class Load:
             offered = threads or offered_for(depth or self.full_depth)
         if offered % (threads or 1):
             raise Misuse(f"{self.workload.name}.at({named}): each thread offers as much as another")
+        if size is not None and (size < SECTOR_BYTES or size % SECTOR_BYTES):
+            raise Misuse(f"{self.workload.name}.at(size={size}): a multiple of {SECTOR_BYTES}")
+        named += f", size={in_binary(size)}" if size else ""
         device_depth = depth or self.kernel_depth or self.full_depth
-        return Quantity(self, device_depth, offered, named, threads=threads or 1)
+        return Quantity(self, device_depth, offered, named, threads=threads or 1, block_bytes=size)
+
+    def arrives_as(self, promise: Promise) -> "Claim":
+        """Claim that requests of the size that is promised for are served, and that they reach
+        the drive as large as is promised."""
+        huge_page = promise.page_bytes if promise.huge else None
+        arrival = Arrival(self, promise.asked, promise.guaranteed, huge_page, str(promise))
+        return stated(arrival, self.judge)
 
     def curve(self, depths: Sequence[int] | None = None) -> "Curve":
         """The rate over the device queue depth: at `depths`, or at each up to WHOLE_CURVE.
@@ -169,6 +188,7 @@ class Quantity:
     unit: str = REQUESTS_PER_S
     volume_bytes: int | None = None
     threads: int = 1
+    block_bytes: int | None = None
 
     # numpy numbers on the left would otherwise try to spread themselves over us.
     __array_ufunc__ = None
@@ -211,29 +231,34 @@ class Quantity:
         """The same as a bandwidth: rate times request size, in 10^6 bytes a second."""
         return replace(self, unit=MB_PER_S)
 
+    @property
+    def request_bytes(self) -> int:
+        """The size of each request."""
+        return self.block_bytes or self.load.workload.block_bytes
+
     def time_for(self, volume_bytes: int) -> "Quantity":
         """The same as the seconds that so many bytes take, as in `<= 60`.
 
         Raises Misuse for less than one request.
         """
-        if not volume_bytes >= self.load.workload.block_bytes:
+        if not volume_bytes >= self.request_bytes:
             raise Misuse(f"{self}.time_for({volume_bytes}): bytes, at least one request")
         return replace(self, unit=SECONDS, volume_bytes=volume_bytes)
 
     def in_unit(self, rate: float) -> float:
         """What a rate of so many requests a second is in `unit`, without the factor."""
-        block = self.load.workload.block_bytes
-        if self.unit == MB_PER_S:
-            return rate * block / 1e6
-        return rate if self.volume_bytes is None else self.volume_bytes / (rate * block)
+        if self.unit == REQUESTS_PER_S:
+            return rate
+        bandwidth = rate * self.request_bytes
+        return bandwidth / 1e6 if self.volume_bytes is None else self.volume_bytes / bandwidth
 
     def agrees_with(self, other: "Quantity | History", *, within: float) -> "Claim":
         """Claim that the two differ by at most `within`: 0.05 is 5 %, of whichever is smaller.
 
         The other may be what is on record, of this drive or of others of its kind.  To agree
         with that on a load which NCQ does not change would be no evidence, so that there NCQ
-        has to make a difference on this drive.  Raises Misuse when either has a factor, and
-        as comparing does.
+        has to make a difference on this drive.  Raises Misuse when either has a factor, on two
+        sizes, and as comparing does.
         """
         if isinstance(other, History):
             if self.factor != 1.0 or self.unit != REQUESTS_PER_S:
@@ -243,6 +268,8 @@ class Quantity:
             found = other.find(str(self))
             return stated(AsRecorded(self, found, limit, other.of, source), self.load.judge)
         self._comparable(other, "agrees with")
+        if self.block_bytes != other.block_bytes:
+            raise Misuse(f"{self}.agrees_with({other}): requests of two sizes do not agree")
         if self.factor != 1.0 or other.factor != 1.0:
             raise Misuse(f"{self}.agrees_with({other}): quantities without factors agree")
         limit = share(within, "within")
@@ -252,7 +279,10 @@ class Quantity:
     def setting(self) -> SliceSetting:
         """The settings of one slice of this quantity, its length left to the judge."""
         return SliceSetting(
-            device_depth=self.device_depth, offered_depth=self.offered_depth, jobs=self.threads
+            device_depth=self.device_depth,
+            offered_depth=self.offered_depth,
+            jobs=self.threads,
+            block_bytes=self.block_bytes,
         )
 
     def _claim(self, other: object, direction: Bound) -> "Claim":
@@ -279,6 +309,8 @@ class Quantity:
             raise Misuse(f"{self} {word} {other}: a time is held against a number of seconds")
         if other.unit != self.unit:
             raise Misuse(f"{self} {word} {other}: one is in {self.unit}, the other in {other.unit}")
+        if other.block_bytes != self.block_bytes and self.unit != MB_PER_S:
+            raise Misuse(f"{self} {word} {other}: of two sizes; compare them .mb_per_s")
         return other
 
     def __str__(self) -> str:

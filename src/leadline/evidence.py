@@ -21,9 +21,13 @@ Block = tuple[Slice, ...]
 
 @dataclass
 class Evidence:
-    """What was measured for one claim so far; `seconds` is how long its slices are now."""
+    """What was measured for one claim so far; `seconds` is how long its slices are now.
+
+    Slices count that have no other voids than those `tolerated`.
+    """
 
     seconds: float
+    tolerated: frozenset[str] = frozenset()
     blocks: list[Block] = field(default_factory=list)
     unclean: Counter[str] = field(default_factory=Counter)
     dropped: int = 0
@@ -41,7 +45,7 @@ class Evidence:
             self.dropped = 0
             return
         for block in blocks:
-            if all(measured.clean for measured in block):
+            if all(self.tolerated.issuperset(measured.voids) for measured in block):
                 self.blocks.append(block)
             else:
                 self.dropped += 1
@@ -63,12 +67,20 @@ class Evidence:
     def voids(self) -> tuple[str, ...]:
         """Why the evidence does not count, most frequent first; empty when it does."""
         measured = len(self.blocks) + self.dropped
-        if self.dropped <= UNCLEAN_SHARE * measured:
-            return ()
-        return tuple(
-            f"{name}: {VOID_MEANINGS.get(name, name)} ({times} slices)"
-            for name, times in self.unclean.most_common()
+        return () if self.dropped <= UNCLEAN_SHARE * measured else _said(self.unclean)
+
+    def limits(self) -> tuple[str, ...]:
+        """What was tolerated of the slices that count, in the words of `voids`."""
+        return _said(
+            Counter(name for block in self.blocks for each in block for name in each.voids)
         )
+
+
+def _said(names: Counter[str]) -> tuple[str, ...]:
+    return tuple(
+        f"{name}: {VOID_MEANINGS.get(name, name)} ({times} slices)"
+        for name, times in names.most_common()
+    )
 
 
 def _needed_of(side: Sequence[Slice]) -> float:

@@ -51,6 +51,11 @@ class Expected:
         return self._at_most("refill_16_gb_s")
 
     @property
+    def read_mb_per_s(self) -> Limit:
+        """Random reads of 1 MiB at device queue depth 8, in 10^6 bytes a second; at least."""
+        return self._at_least("read_mb_per_s")
+
+    @property
     def ready_s(self) -> Limit:
         """Seconds from power-on until the drive has read from its medium; at most."""
         return self._at_most("ready_s")

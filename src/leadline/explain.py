@@ -1,10 +1,11 @@
 """A verdict in words that a sceptical performance engineer can act on."""
 
-from leadline.claims import SECONDS
+from leadline.claims import REQUESTS_PER_S, SECONDS
 from leadline.remedies import remedy_of
 from leadline.statements import (
     Against,
     Agreement,
+    Arrival,
     AsRecorded,
     NoCollapse,
     NoDip,
@@ -13,7 +14,7 @@ from leadline.statements import (
     Statement,
     Within,
 )
-from leadline.verdict.verdict import Outcome, RateEstimate, Verdict
+from leadline.verdict.verdict import Outcome, Verdict
 
 _REASONS = {
     "marginal": "it is so near the threshold that more drive time would not tell; decide by "
@@ -29,6 +30,7 @@ _ESTIMATES: dict[type, str] = {
     NoDip: "rate over its neighbours' chord",
     NoCollapse: "last over best",
     Within: "slowest",
+    Arrival: "arrived as",
 }
 
 
@@ -38,8 +40,8 @@ def explain(verdict: Verdict, statement: Statement, *, cell: str, repeat: str) -
     `repeat` is the command that measures the same again.
     """
     lines = [_headline(verdict, cell, statement)]
-    for name, rate in zip(_names(verdict, statement), verdict.rates, strict=False):
-        lines.append(f"  {name}: {_rate(rate)}")
+    for (name, unit), rate in zip(_names(verdict, statement), verdict.rates, strict=False):
+        lines.append(f"  {name}: {rate.rate:.4g} {unit} [{rate.low:.4g}, {rate.high:.4g}]")
     if verdict.estimate is not None:
         what = "time" if _unit(statement) == f" {SECONDS}" else _ESTIMATES[type(statement)]
         found = f"{estimate_text(verdict)}{_unit(statement)}, over {_counted(verdict)}"
@@ -62,24 +64,26 @@ def _headline(verdict: Verdict, cell: str, statement: Statement) -> str:
     return f"{verdict.outcome}: {statement} {does} on {cell}"
 
 
-def _names(verdict: Verdict, statement: Statement) -> list[str]:
-    """What the verdict's rates are rates of."""
+def _names(verdict: Verdict, statement: Statement) -> list[tuple[str, str]]:
+    """What the verdict's rates are rates of, and their unit."""
     match statement:
         case NoDip():
-            return ["at the depth", "below it", "above it"]
+            return [(name, REQUESTS_PER_S) for name in ("at the depth", "below it", "above it")]
         case NoCollapse():
-            return ["last", "best"]
-        case Within():
+            return [(name, REQUESTS_PER_S) for name in ("last", "best")]
+        case Within() | Arrival():
             return []
         case AsRecorded(quantity, Recorded(_, whose)):
-            return [str(quantity), whose]
+            return [(str(quantity), REQUESTS_PER_S), (whose, REQUESTS_PER_S)]
         case _:
-            return [str(quantity) for quantity in statement.quantities]
+            return [(str(quantity), quantity.unit) for quantity in statement.quantities]
 
 
 def _counted(verdict: Verdict) -> str:
     if verdict.unit == "event":
         return f"{verdict.count} power cycle{'' if verdict.count == 1 else 's'}"
+    if verdict.unit == "request":
+        return f"{verdict.count} requests"
     slices = "slices" if verdict.unit == "slice" else f"{verdict.unit}s of slices"
     return f"{verdict.count} {slices}"
 
@@ -94,20 +98,20 @@ def _threshold(verdict: Verdict, statement: Statement) -> str:
 
 def _unit(statement: Statement) -> str:
     """Of the estimate and its threshold; a ratio has none, and a time tells it itself."""
+    if isinstance(statement, Arrival):
+        return " KiB"
     return f" {statement.quantity.unit}" if isinstance(statement, Against) else ""
-
-
-def _rate(rate: RateEstimate) -> str:
-    return f"{rate.rate:.4g} requests/s [{rate.low:.4g}, {rate.high:.4g}]"
 
 
 def estimate_text(verdict: Verdict) -> str:
     """The estimate with its interval, as in "7.21 [6.98, 7.45]"; "" when there is none.
 
-    The slowest of some events has no interval.
+    The slowest of some events has no interval, nor the size that requests reach.
     """
     if verdict.estimate is not None and verdict.unit == "event":
         return f"{verdict.estimate:.3g} s"
+    if verdict.estimate is not None and verdict.unit == "request":
+        return f"{verdict.estimate:g}"
     if verdict.estimate is None or verdict.low is None or verdict.high is None:
         return ""
     estimate, low, high = map(_figure, (verdict.estimate, verdict.low, verdict.high))

@@ -13,13 +13,14 @@ from typing import NoReturn
 from leadline.claims import Claim, NothingOnRecord, Settled
 from leadline.evidence import Block, Evidence
 from leadline.explain import explain
+from leadline.judge_arrival import settle_arrival
 from leadline.judge_curve import settle_collapse, settle_dip
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
 from leadline.plan_recorded import plan_of_record
 from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
 from leadline.remedies import TOO_FEW
-from leadline.statements import AsRecorded, NoCollapse, NoDip, Ratio, Within
+from leadline.statements import Arrival, AsRecorded, NoCollapse, NoDip, Ratio, Within
 from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Outcome, Verdict
 
@@ -106,15 +107,18 @@ class SliceJudge:
             case AsRecorded() as recorded:
                 plan = plan_of_record(recorded, self.noise)
                 verdict = self.carry_out(plan, Evidence(self.slice_s), self.budget_s)
+            case Arrival() as arrival:
+                verdict = settle_arrival(self, arrival)
             case contrast:
-                evidence, plan = Evidence(self.slice_s), plan_of(contrast, self.noise)
+                plan = plan_of(contrast, self.noise)
+                evidence = Evidence(self.slice_s, plan.tolerated)
                 verdict = self.carry_out(plan, evidence, self.budget_s)
                 if verdict.reason == "budget":
                     verdict = replace(verdict, notes=(*verdict.notes, _price(plan, evidence)))
                 if verdict.outcome is Outcome.FAIL and isinstance(contrast, Ratio):
                     seen = self.hunt(contrast, verdict, evidence.seconds)
                     verdict = replace(verdict, notes=(*verdict.notes, *seen))
-        if self.noise.note and not isinstance(claim.statement, Within):
+        if self.noise.note and not isinstance(claim.statement, Within | Arrival):
             verdict = replace(verdict, notes=(*verdict.notes, self.noise.note))
         verdict = replace(verdict, notes=(*verdict.notes, *self.remarks.values()))
         explanation = explain(verdict, claim.statement, cell=self.cell, repeat=self.repeat)
@@ -166,7 +170,11 @@ class SliceJudge:
             voids = (f"{TOO_FEW}: the budget was spent before four clean blocks were measured",)
         block_s = len(plan.sides) * evidence.seconds
         progress = Progress(block_s, evidence.spent_s, budget_s, voids)
-        return plan.look(evidence.rates(), progress)
+        verdict = plan.look(evidence.rates(), progress)
+        if verdict is not None and verdict.outcome is Outcome.FAIL and evidence.limits():
+            # What limited the rate may be to blame, and not the drive.
+            return plan.look(evidence.rates(), replace(progress, voids=evidence.limits()))
+        return verdict
 
     def _next_batch(self, plan: Plan, evidence: Evidence, budget_s: float) -> int:
         """How many blocks to measure before the next look; within the budget, more or less."""

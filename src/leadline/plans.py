@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from leadline.claims import SECONDS
+from leadline.drive.finding import LINK_LIMIT
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload
 from leadline.statements import Against, Agreement, Contrast, Ratio, Within
@@ -52,7 +54,8 @@ class Plan:
     """One block has a slice for each of `sides`, in the order that `order(number)` gives.
 
     `look(rates, progress)` is a verdict, or None to measure on; `needed(rates, seconds)` a
-    guess at how many blocks there must be in all.
+    guess at how many blocks there must be in all.  Voids that are `tolerated` could only have
+    lowered the rates, and take nothing from one that is claimed to be high and is.
     """
 
     workload: Workload
@@ -61,6 +64,7 @@ class Plan:
     look: Callable[[Rates, Progress], Verdict | None]
     needed: Callable[[Rates, float], int]
     order: Callable[[int], Sequence[int]] = field(default=lambda number: alternating(number, 2))
+    tolerated: frozenset[str] = frozenset()
 
 
 def alternating(number: int, count: int) -> Sequence[int]:
@@ -84,7 +88,15 @@ def plan_of(statement: Contrast, noise: Noise) -> Plan:
         look=look,
         needed=needed_by(value, edge, noise.sigma_d, session),
         order=lambda number: alternating(number, len(quantities)),
+        tolerated=_tolerated(statement),
     )
+
+
+def _tolerated(statement: Contrast) -> frozenset[str]:
+    if not isinstance(statement, Against):
+        return frozenset()
+    high = "<=" if statement.quantity.unit == SECONDS else ">="
+    return frozenset({LINK_LIMIT}) if statement.direction == high else frozenset()
 
 
 def needed_by(
@@ -115,7 +127,7 @@ Edge = Callable[[float], float]
 
 def _ratio(said: Ratio, noise: Noise) -> tuple[Look, Edge]:
     def look(rates: Rates, at: Progress) -> Verdict | None:
-        left, right = _sides(rates)
+        left, right = _sides(said, rates)
         return judge_ratio(
             left,
             right,
@@ -128,12 +140,13 @@ def _ratio(said: Ratio, noise: Noise) -> tuple[Look, Edge]:
             voids=at.voids,
         )
 
-    return look, _edge(said.threshold, said.direction)
+    units = said.right.in_unit(1.0) / said.left.in_unit(1.0)
+    return look, _edge(said.threshold * units, said.direction)
 
 
 def _agreement(said: Agreement, noise: Noise) -> tuple[Look, Edge]:
     def look(rates: Rates, at: Progress) -> Verdict | None:
-        left, right = _sides(rates)
+        left, right = _sides(said, rates)
         return judge_equivalence(
             left,
             right,
@@ -177,8 +190,10 @@ def _edge(threshold: float, direction: Direction) -> Edge:
     return lambda mean: edge_of(mean, threshold, direction)
 
 
-def _sides(rates: Rates) -> tuple[list[float], list[float]]:
-    return [left for left, _ in rates], [right for _, right in rates]
+def _sides(said: Ratio | Agreement, rates: Rates) -> tuple[list[float], list[float]]:
+    """The rates of each side, in its own unit."""
+    one, other = said.left.in_unit, said.right.in_unit
+    return [one(left) for left, _ in rates], [other(right) for _, right in rates]
 
 
 MEDIAN_OF = 8

@@ -1,18 +1,22 @@
 """What a test can say of a drive: each statement knows its quantities, its limit, its words.
 
-They are made by `claims.Quantity`, `claims.Curve` and `cycled.Cycled`, and settled by `judge`.
+They are made by what `claims` has and by `cycled.Cycled`, and settled by `judge`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from leadline.drive.request_limits import in_binary
 from leadline.errors import Misuse
+from leadline.load.slices import SliceSetting
 
 if TYPE_CHECKING:
     from leadline.claims import Curve, Load, Quantity
 
 Bound = Literal[">=", "<="]
+OUTSTANDING = 8
+"""Requests kept in flight to see how large they arrive: several, for some fail only then."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +185,37 @@ class NoCollapse:
         return f"{self.curve} does not collapse by more than {self.within:.3g}"
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """Requests of `asked` bytes that are served, and reach the drive as `at_least` bytes each.
+
+    Their data is in hugepages of `huge_page_bytes`, or in ordinary memory (None).  `source`
+    says which of the kernel's limits makes it so much.
+    """
+
+    load: "Load"
+    asked: int
+    at_least: int
+    huge_page_bytes: int | None = None
+    source: str = ""
+
+    @property
+    def setting(self) -> SliceSetting:
+        """That of the slice that shows it, its length left to the judge."""
+        return SliceSetting(
+            device_depth=None,
+            offered_depth=OUTSTANDING,
+            block_bytes=self.asked,
+            huge_page_bytes=self.huge_page_bytes,
+            watched=True,
+        )
+
+    def __str__(self) -> str:
+        memory = " from hugepages" if self.huge_page_bytes else ""
+        size = f"{in_binary(self.asked)}{memory} arrives as {in_binary(self.at_least)}"
+        return f"{self.load.workload.name} of {size}"
+
+
 Milestone = Literal["link_up", "identified", "ready"]
 """What a drive comes to after power on: its SATA link up, IDENTIFY answered, a block read."""
 
@@ -207,7 +242,7 @@ Contrast = Ratio | Against | Agreement
 """Statements that blocks of slices settle by themselves."""
 Measured = Contrast | AsRecorded | NoDip | NoCollapse
 """Statements that slices are measured for."""
-Statement = Measured | Within
+Statement = Measured | Arrival | Within
 
 
 def share(value: object, words: str) -> float:

@@ -47,7 +47,7 @@ class Vetting:
         before = look(self.host, self.around, before=True)
         slices = run()
         after = look(self.host, self.around, before=False)
-        findings = (*first, *compare(self.pinned, before, after, _asked(workload, slices)))
+        findings = (*first, *compare(self.pinned, before, after, asked_of(workload, slices)))
         names = tuple(finding.name for finding in failed(findings))
         return [replace(each, voids=(*each.voids, *names)) for each in slices], findings
 
@@ -85,8 +85,9 @@ def _writes_judged(preconditioned: Preconditioned | None) -> Finding:
     return preconditioned.finding
 
 
-def _asked(workload: Workload, slices: Sequence[Slice]) -> Asked:
-    fastest = max((each.rate for each in slices), default=0.0)
-    requests = sum(each.requests for each in slices)
-    bytes_per_s = fastest * workload.block_bytes
-    return Asked(requests, workload.block_bytes, bytes_per_s, workload.sequential)
+def asked_of(workload: Workload, slices: Sequence[Slice]) -> Asked:
+    """What the slices of one batch asked of the drive."""
+    sizes = [each.setting.block_bytes or workload.block_bytes for each in slices]
+    sized = list(zip(slices, sizes, strict=True))
+    fastest = max((each.rate * size for each, size in sized), default=0.0)
+    return Asked(sum(each.requests * size for each, size in sized), fastest, workload.sequential)

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -14,15 +15,17 @@ from leadline.calibration.known import noise_of
 from leadline.claims import Claim, Load, NeverAsserted, NothingOnRecord
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
-from leadline.drive import queue_depth, settings, smart
+from leadline.drive import arrivals, queue_depth, settings, smart
 from leadline.drive.bind import Drive, bind
 from leadline.drive.finding import Finding, failed
 from leadline.drive.guard import Admission, Purpose, admit
 from leadline.drive.kernel_events import KernelEvent, concerns
 from leadline.drive.ladder import Ladder, climb
+from leadline.drive.request_limits import RequestLimits
 from leadline.errors import DriveFault
 from leadline.evidence import needed_seconds
 from leadline.flashing import flash
+from leadline.host.hugepages import reserved
 from leadline.host.lease import Lease, holder_text, take
 from leadline.host.programs import require
 from leadline.hunt import hunt
@@ -30,6 +33,7 @@ from leadline.inventory.plan import Visit
 from leadline.judge import SliceJudge
 from leadline.keeping import Keeping
 from leadline.load.fio import FIO_MINIMUM, run_slices
+from leadline.load.jobs import hugepages_needed
 from leadline.load.precondition import Preconditioned, precondition, price
 from leadline.load.slices import Slice, SliceSetting, offered_for
 from leadline.load.target import span_of
@@ -160,6 +164,10 @@ class OpenVisit:
         """The drive's size as the kernel sees it; sysfs counts in 512 bytes whatever the sector."""
         return int(self.station.host.read_file(f"/sys/block/{self.drive.name}/size")) * 512
 
+    def request_limits(self) -> RequestLimits:
+        """What the kernel allows a request to this drive to be, and its memory's pages."""
+        return arrivals.read_limits(self.station.host, self.drive)
+
     def smart_changes(self) -> tuple[smart.Delta, ...]:
         """How the drive's own counters have changed since the visit began."""
         return smart.compare(self._smart, smart.snapshot(self.station.host, self.drive.node))
@@ -263,10 +271,19 @@ class OpenVisit:
         return slices
 
     def batch(self, workload: Workload, wanted: Sequence[SliceSetting]) -> list[Slice]:
-        """One batch, each slice at places of its own."""
+        """One batch, each slice at places of its own; a slice that is watched is one by itself."""
         host, node, depth_path = self.station.host, self.drive.node, queue_depth.path(self.drive)
         seeds = [secrets.randbits(31) for _ in wanted]
-        return run_slices(host, node, workload, wanted, depth_path=depth_path, seeds=seeds)
+
+        def run() -> list[Slice]:
+            with reserved(host, self.station.journal, hugepages_needed(workload, wanted)):
+                return run_slices(host, node, workload, wanted, depth_path=depth_path, seeds=seeds)
+
+        if not wanted[0].watched:
+            return run()
+        size = wanted[0].block_bytes or workload.block_bytes
+        (measured,), arrived = arrivals.watch(host, self.drive, size, run)
+        return [replace(measured, arrived=arrived)]
 
     @contextmanager
     def depth_put_back(self) -> Iterator[None]:

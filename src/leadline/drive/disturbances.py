@@ -32,20 +32,19 @@ LINK_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Asked:
-    """What a batch asked of the drive; `bytes_per_s` is that of its fastest slice.
+    """What a batch asked of the drive, in bytes; `bytes_per_s` is that of its fastest slice.
 
     A `sequential` load is meant to fill the link: what it loses is seen even so.
     """
 
-    requests: int
-    block_bytes: int
+    bytes: int
     bytes_per_s: float
     sequential: bool = False
 
     @property
     def sectors(self) -> int:
         """Sectors of 512 bytes."""
-        return self.requests * self.block_bytes // 512
+        return self.bytes // 512
 
 
 def compare(

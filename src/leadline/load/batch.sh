@@ -1,11 +1,12 @@
-# One batch of slices, on the rig: sh -c THIS leadline-slices TURN PIPES FIO-ARGUMENTS...
+# One batch of slices, on the rig: sh -c THIS leadline-slices TURN PIPES BY FIO-ARGUMENTS...
 # The job file comes on stdin; what fio wrote leaves on stdout as a tar archive.
-# TURN is the script turn.sh, PIPES are names of ours: nothing that a drive says is a part
-# of either.
+# TURN is the script turn.sh, PIPES are names of ours, BY is what starts fio, or nothing:
+# nothing that a drive says is a part of any.
 set -eu
 turn=$1
 pipes=$2
-shift 2
+by=$3
+shift 3
 # Logs are kept in memory where there is such a place: not on a disk of the rig.
 base=/tmp
 [ -w /dev/shm ] && base=/dev/shm
@@ -29,6 +30,7 @@ printf '%s\n' "$turn" > turn.sh
 # shellcheck disable=SC2086 # names of ours, without blanks
 mkfifo $pipes
 code=0
-fio --output-format=json --output=output.json "$@" - > fio.out 2>&1 || code=$?
+# shellcheck disable=SC2086 # words of ours
+$by fio --output-format=json --output=output.json "$@" - > fio.out 2>&1 || code=$?
 echo "$code" > exit-code
 tar -cf - .

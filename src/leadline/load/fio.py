@@ -26,6 +26,9 @@ DRIVE_ERRORS = {EIO, ENODATA, EILSEQ, ETIMEDOUT, EREMOTEIO}
 """How Linux reports a request that the drive or its path failed; others are the rig's."""
 STARTUP_S = 30.0
 """Time for fio to start and end beside its slices, on the slowest rig."""
+OWN_IPC = "unshare --ipc"
+"""fio's hugepages are shared memory, which outlives a fio that is killed, and would hold them
+for ever; in a name space of its own it goes with it (tried)."""
 SAMPLE_S = 0.02
 """How often the requests in flight at the drive are counted: some twenty times a slice."""
 FEWEST_SAMPLES = 5
@@ -68,7 +71,9 @@ def run_slices(
     if deadline is None:
         deadline = STARTUP_S + STRETCH * sum(setting.seconds for setting in settings)
     argv = ["sh", "-c", _script("batch.sh"), "leadline-slices", _script("turn.sh")]
-    argv += [" ".join(pipe_names(settings)), "--eta=never"]
+    huge = any(setting.huge_page_bytes for setting in settings)
+    argv += [" ".join(pipe_names(settings)), OWN_IPC if huge else ""]
+    argv.append("--eta=never")
     if not workload.writes:
         argv.append("--readonly")
     where = f"{host.name}: {node}"

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from leadline.drive.arrivals import Arrived
 from leadline.drive.finding import MEANINGS
 from leadline.errors import Misuse
+from leadline.load.workload import SECTOR_BYTES
 
 WARM_UP_S = 0.1
 """Start of a slice that is not counted: the queue fills, the device depth takes effect."""
@@ -44,13 +46,19 @@ class SliceSetting:
 
     `device_depth` is what the kernel may let the drive hold (None: left as it is),
     `offered_depth` what fio keeps in flight over all its `jobs`, `seconds` how long
-    requests are issued.  Raises Misuse on what cannot be.
+    requests are issued.  `block_bytes` is the size of each request (None: the workload's),
+    `huge_page_bytes` that of the hugepages that its data is kept in (None: it is in ordinary
+    memory).  `watched`: what reaches the drive is traced, at the cost of some of a fast drive's
+    rate.  Raises Misuse on what cannot be.
     """
 
     device_depth: int | None
     offered_depth: int
     seconds: float = 0.5
     jobs: int = 1
+    block_bytes: int | None = None
+    huge_page_bytes: int | None = None
+    watched: bool = False
 
     def __post_init__(self) -> None:
         if self.device_depth is not None and self.device_depth < 1:
@@ -62,6 +70,10 @@ class SliceSetting:
                 f"offered depth {self.offered_depth} over {self.jobs} job(s): "
                 "each job keeps the same number in flight, at least 1"
             )
+        if self.block_bytes is not None and (
+            self.block_bytes < SECTOR_BYTES or self.block_bytes % SECTOR_BYTES
+        ):
+            raise Misuse(f"{self.block_bytes} bytes a request: a multiple of {SECTOR_BYTES}")
         if not WARM_UP_S < self.seconds <= 3600:
             raise Misuse(
                 f"a slice of {self.seconds} s: its first {WARM_UP_S} s do not count, "
@@ -95,7 +107,7 @@ class Slice:
     held, by the kernel's count (`inflight`: handed to the driver and not completed), None
     where that was not counted often enough.  `cpu` is the share of one CPU used by the
     busiest of fio's threads, `requests` how many fio issued in all, in the window and beside
-    it.
+    it; `arrived` what the drive was sent for them, of a slice that was watched.
     """
 
     setting: SliceSetting
@@ -119,6 +131,7 @@ class Slice:
     error: str = ""
     voids: tuple[str, ...] = ()
     drive_depth: float | None = None
+    arrived: Arrived | None = None
 
     @property
     def drive_s(self) -> float:

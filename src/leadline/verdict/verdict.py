@@ -9,9 +9,9 @@ from leadline.verdict.interval import Interval, SignOpinion
 Direction = Literal[">=", "<=", "within"]
 """`within` is of ratios: the estimate and its inverse are both at most 1 + threshold."""
 Reason = Literal["settled", "marginal", "budget", "void"]
-Unit = Literal["pair", "triple", "block", "slice", "event", "episode"]
+Unit = Literal["pair", "triple", "block", "slice", "event", "episode", "request"]
 """What was counted: the slices of a ratio, of a point of a curve and its neighbours, of
-firmwares in the order ABBA; single slices; single events such as a power-on; stalls."""
+firmwares in the order ABBA; single slices; single events such as a power-on; stalls; requests."""
 
 
 class Outcome(StrEnum):
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class RateEstimate:
-    """A rate (requests a second) with its always-valid interval within this session.
+    """A rate in its quantity's unit, with its always-valid interval within this session.
 
     Nothing cancels in a single rate as it does in a ratio: what the rig does differently
     on another day is not in the interval.
@@ -48,7 +48,8 @@ class Verdict:
     it), "budget" (drive time spent) or "void", when `voids` names what spoilt it.
     `drive_seconds` is the time that the drive was under load for this claim.
 
-    The slowest of all events has no interval: `low` and `high` are None there too.
+    The slowest of all events, and the size that requests reach, have no interval: `low` and
+    `high` are None there too.
     `p_against` is the always-valid p-value of the claim (the level at which the evidence
     would just have refuted it), 1 while nothing speaks against it: a FAIL by an interval
     has at most ALPHA.  It is what `many` corrects for many claims.

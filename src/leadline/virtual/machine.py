@@ -178,7 +178,9 @@ class Machine:
         words += ["-device", f"virtio-net-pci,netdev={_NETWORK},romfile=,addr=3"]
         if ide:
             words += ["-device", "piix3-ide,id=pata,addr=4"]
-        words += ["-device", "virtio-scsi-pci,id=scsi,addr=5"]
+        # A request has as many segments as the queue has entries, less two: 126, as few as the
+        # SATA controllers have that split a request of 1 MiB.
+        words += ["-device", "virtio-scsi-pci,id=scsi,addr=5,virtqueue_size=128"]
         for node, device in drives:
             words += ["-blockdev", json.dumps(node), "-device", json.dumps(device)]
         return words

@@ -1,0 +1,137 @@
+"""Hugepages reserved and given back: by this machine's kernel, and by one short of memory."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leadline.errors import RigTrouble
+from leadline.host import hugepages, lease
+from leadline.host.connection import Host
+from leadline.host.hugepages import page_bytes, reserved
+from leadline.host.journal import Journal
+from selftests.local_hosts import host, next_host
+
+__all__ = ["host", "next_host"]  # fixtures
+
+pytestmark = pytest.mark.alone  # the pool is the machine's
+real = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.access(hugepages.POOL, os.W_OK),
+    reason="the pool of this machine cannot be changed: root is needed, and CONFIG_HUGETLBFS",
+)
+PAGES = 3
+MEMINFO = """\
+MemTotal:         1000 kB
+HugePages_Free:     2
+HugePages_Rsvd:     1
+Hugepagesize:    2048 kB
+"""
+
+
+@pytest.fixture
+def journal(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Journal]:
+    monkeypatch.setattr(lease, "DIRECTORY", str(tmp_path / "leases"))
+    with Journal(host, "run-1", directory=str(tmp_path / "journal")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The pool of a kernel that finds memory for one page, whatever it is asked for."""
+    pool, meminfo = tmp_path / "nr_hugepages", tmp_path / "meminfo"
+    pool.write_text("0\n")
+    meminfo.write_text(MEMINFO)
+    monkeypatch.setattr(hugepages, "POOL", str(pool))
+    monkeypatch.setattr(hugepages, "MEMINFO", str(meminfo))
+    return pool
+
+
+def free(host: Host) -> int:
+    return hugepages._free(host)
+
+
+@real
+def test_pages_are_there_while_they_are_used_and_not_after(host: Host, journal: Journal) -> None:
+    pool = Path(hugepages.POOL).read_text()
+    before = free(host)
+    with reserved(host, journal, before + PAGES):
+        assert free(host) >= before + PAGES
+    assert Path(hugepages.POOL).read_text() == pool
+
+
+@real
+def test_what_a_test_raises_does_not_keep_them(host: Host, journal: Journal) -> None:
+    pool = Path(hugepages.POOL).read_text()
+    with pytest.raises(ZeroDivisionError), reserved(host, journal, free(host) + PAGES):
+        raise ZeroDivisionError
+    assert Path(hugepages.POOL).read_text() == pool
+
+
+@real
+def test_a_killed_runs_pages_are_in_its_journal(
+    host: Host, journal: Journal, tmp_path: Path
+) -> None:
+    pool = Path(hugepages.POOL).read_text().strip()
+    with reserved(host, journal, free(host) + PAGES):
+        (kept,) = (tmp_path / "journal").iterdir()
+        assert f'"path": "{hugepages.POOL}", "old": "{pool}"' in kept.read_text()
+
+
+def test_too_little_memory_is_the_rigs_trouble_and_the_pool_is_as_before(
+    host: Host, journal: Journal, short: Path
+) -> None:
+    used: list[str] = []
+    with (
+        pytest.raises(RigTrouble, match=r"3 free hugepages of 2048 KiB .* memory for 1.*at boot"),
+        reserved(host, journal, PAGES),
+    ):
+        used.append(short.read_text())
+    assert not used
+    assert short.read_text() == "0"
+
+
+def test_pages_that_are_free_already_are_not_made_again(
+    host: Host, journal: Journal, short: Path
+) -> None:
+    with reserved(host, journal, 1):
+        assert short.read_text() == "0"
+    with pytest.raises(RigTrouble), reserved(host, journal, 2):
+        pass
+    assert short.read_text() == "0"
+
+
+def test_nothing_is_touched_for_a_load_without_hugepages(
+    host: Host, journal: Journal, short: Path, tmp_path: Path
+) -> None:
+    with reserved(host, journal, 0):
+        assert not (tmp_path / "journal").exists()
+    assert short.read_text() == "0\n"
+
+
+@pytest.fixture
+def other(next_host: Host, tmp_path: Path) -> Iterator[Journal]:
+    """The journal of another run."""
+    with Journal(next_host, "run-2", directory=str(tmp_path / "journal")) as opened:
+        yield opened
+
+
+@pytest.mark.usefixtures("short")
+def test_two_runs_take_turns(
+    host: Host, next_host: Host, journal: Journal, other: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the one that ends first would take the other's pages, or leave its own."""
+    monkeypatch.setattr(hugepages, "PATIENCE_S", 0.0)
+    late = reserved(next_host, other, 1)
+    with reserved(host, journal, 1), pytest.raises(RigTrouble, match="another run"), late:
+        pass
+    with reserved(next_host, other, 1):
+        pass
+
+
+def test_the_size_of_a_page_is_the_kernels(
+    host: Host, short: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert page_bytes(host) == 2 << 20
+    (tmp_path / "meminfo").write_text("MemTotal:  1000 kB\n")
+    assert page_bytes(host) == 0

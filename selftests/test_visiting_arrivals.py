@@ -1,0 +1,100 @@
+"""Request sizes in a visit: what is watched is kept, and memory is there while it is needed."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from leadline import visiting
+from leadline.claims import ClaimFailed, Load
+from leadline.drive import arrivals
+from leadline.drive.arrivals import Arrived
+from leadline.drive.bind import Drive
+from leadline.drive.request_limits import KIB, MIB, RequestLimits
+from leadline.host.connection import Host
+from leadline.host.journal import Journal
+from leadline.load.slices import Slice
+from leadline.load.workload import random_read
+from leadline.recompute import differences
+from leadline.results.stored import read_run
+from leadline.visiting import OpenVisit
+from selftests.visit_world import Bench, bench, kept, opened, station
+
+__all__ = ["bench", "opened", "station"]  # fixtures
+
+LIMITS = RequestLimits(1024, 1024, 128, 64 * KIB)
+
+
+@pytest.fixture
+def watched(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> dict[int, Arrived]:
+    """What this drive is sent for requests of a size."""
+    sent = {MIB: Arrived("tracepoint", ((512 * KIB, 20),), ((512 * KIB, 10),))}
+
+    def watch(
+        host: Host, drive: Drive, asked: int, run: Callable[[], Sequence[Slice]]
+    ) -> tuple[Sequence[Slice], Arrived]:
+        bench.did.append("watch")
+        return run(), sent[asked]
+
+    monkeypatch.setattr(arrivals, "watch", watch)
+    return sent
+
+
+@pytest.fixture
+def reads(opened: OpenVisit, request: pytest.FixtureRequest) -> Load:
+    return opened.load(random_read(), request.node)
+
+
+def test_what_arrived_is_kept_with_its_slice_and_the_verdict_comes_out_again(
+    bench: Bench, reads: Load, watched: dict[int, Arrived]
+) -> None:
+    assert reads.arrives_as(LIMITS.promise(MIB))
+    assert bench.did[-2:] == ["watch", "slices"], "nothing else is run while it is watched"
+    (row,) = kept(bench.folder, "slices")
+    details = json.loads(row["details"])
+    assert details["arrived"]["firsts"] == [[512 * KIB, 10]]
+    assert (row["side"], row["device_depth"], row["offered_depth"]) == ("arrival", None, 8)
+    assert bench.file("device/queue_depth").read_text() == "32"
+    results = read_run(bench.folder / "results", "run-1")
+    (verdict,) = results.verdicts
+    assert (verdict.outcome, verdict.estimate, verdict.threshold) == ("PASS", 512.0, 512.0)
+    assert differences(verdict, results.slices[verdict.settling]) == ()
+
+
+def test_a_drive_that_is_sent_less_fails(reads: Load, watched: dict[int, Arrived]) -> None:
+    watched[MIB] = Arrived("tracepoint", ((64 * KIB, 160),), ((64 * KIB, 10),))
+    with pytest.raises(ClaimFailed, match="max_segments is 128"):
+        assert reads.arrives_as(LIMITS.promise(MIB))
+
+
+def test_other_claims_are_measured_without_being_watched(
+    bench: Bench, reads: Load, watched: dict[int, Arrived]
+) -> None:
+    assert reads.at(depth=8, size=MIB).mb_per_s >= 200
+    assert "watch" not in bench.did
+
+
+def test_hugepages_are_there_while_fio_runs_and_for_a_load_that_has_none_are_none(
+    bench: Bench, reads: Load, watched: dict[int, Arrived], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def reserved(host: Host, journal: Journal, pages: int) -> Iterator[None]:
+        bench.did.append(f"reserve {pages}")
+        yield
+        bench.did.append("give back")
+
+    monkeypatch.setattr(visiting, "reserved", reserved)
+    watched[MIB] = Arrived("tracepoint", ((MIB, 10),), ((MIB, 10),))
+    for hugepages in (False, True):
+        assert reads.arrives_as(LIMITS.promise(MIB, hugepages=hugepages))
+    assert bench.did[-4:] == ["watch", "reserve 6", "slices", "give back"]
+    assert "reserve 0" in bench.did
+
+
+def test_the_limits_are_the_drives_own(bench: Bench, opened: OpenVisit) -> None:
+    names = ("max_sectors_kb", "max_hw_sectors_kb", "max_segments", "max_segment_size")
+    for name, text in zip(names, ("1024", "32767", "128", "65536"), strict=True):
+        bench.file(f"queue/{name}").write_text(text)
+    assert opened.request_limits().promise(MIB).guaranteed <= 512 * KIB
+    assert "max_segments is 128" in opened.request_limits().promise(MIB).binding
