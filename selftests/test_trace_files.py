@@ -131,9 +131,9 @@ def test_a_foreign_trace_is_refused_at_its_first_line(first: bytes) -> None:
         read(first + b"1 /dev/sdx read 0 512\n")
 
 
-def wrong(tmp_path: Path, *rows: tuple[int, int, int, int], **header: object) -> list[str]:
+def wrong(tmp_path: Path, *rows: tuple[int, int, int, int], requests: int = 0) -> list[str]:
     trace = trace_of(*zip(*rows, strict=True))
-    _, problems = inspect(kept(tmp_path, trace, **header))
+    _, problems = inspect(kept(tmp_path, trace, requests=requests or len(rows)))
     return [str(problem) for problem in problems]
 
 

@@ -11,7 +11,6 @@ from leadline.errors import Misuse
 
 SUFFIX = ".iolog.gz"
 HEADER_SUFFIX = ".json"
-FORMAT = "leadline trace 1"
 MOST_IN_FLIGHT = 256
 _LONGEST = 1 << 20  # bytes of a header
 
@@ -27,7 +26,7 @@ class Header(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    format: Literal["leadline trace 1"] = FORMAT
+    format: Literal["leadline trace 1"] = "leadline trace 1"
     what: str
     where: str
     when: datetime

@@ -8,7 +8,7 @@ fio's HOWTO, "Trace file format v3" (fio 3.31 and later): a first line
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO
+from io import BufferedIOBase
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class Piece:
     lines: NDArray[np.int64]
 
 
-def write_iolog(out: IO[bytes], trace: Trace, *, opened_us: int = 0) -> None:
+def write_iolog(out: BufferedIOBase, trace: Trace, *, opened_us: int = 0) -> None:
     """Write a trace as an iolog; `opened_us` is when it says that the file was opened."""
     out.write(FIRST_LINE)
     out.write(f"{opened_us} {NAME} add\n{opened_us} {NAME} open\n".encode())
@@ -53,7 +53,7 @@ def write_iolog(out: IO[bytes], trace: Trace, *, opened_us: int = 0) -> None:
     out.write(f"{last} {NAME} close\n".encode())
 
 
-def read_iolog(text: IO[bytes], name: str) -> Iterator[Piece]:
+def read_iolog(text: BufferedIOBase, name: str) -> Iterator[Piece]:
     """The requests of an iolog, some at a time; `name` is the file's, for messages.
 
     Raises Misuse on a line that fio would not understand, on a trace of another version or
@@ -74,7 +74,7 @@ def read_iolog(text: IO[bytes], name: str) -> Iterator[Piece]:
             yield piece
 
 
-def _blocks(text: IO[bytes]) -> Iterator[bytes]:
+def _blocks(text: BufferedIOBase) -> Iterator[bytes]:
     """The rest of a file in blocks that end where a line does; the last one perhaps not."""
     rest = b""
     while got := text.read(_BYTES_AT_ONCE):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 READ, WRITE, TRIM, SYNC = range(4)
 KINDS = ("read", "write", "trim", "sync")
@@ -57,16 +57,15 @@ class Trace:
         )
 
 
-def trace_of(
-    time_us: object, kind: object, offset: object, length: object, *, count: int | None = None
-) -> Trace:
-    """A trace of columns of any number type; one value stands for a whole column of `count`."""
-    columns = []
-    types = (np.int64, np.uint8, np.int64, np.uint32)
-    for values, dtype in zip((time_us, kind, offset, length), types, strict=True):
-        column = np.asarray(values, dtype)
-        columns.append(np.full(count, column, dtype) if column.ndim == 0 else column)
-    return Trace(*columns)
+def trace_of(time_us: ArrayLike, kind: ArrayLike, offset: ArrayLike, length: ArrayLike) -> Trace:
+    """A trace of columns of any number type; besides the times, one value may stand for all."""
+    times = np.asarray(time_us, np.int64)
+    return Trace(
+        times,
+        np.broadcast_to(np.asarray(kind, np.uint8), times.shape),
+        np.broadcast_to(np.asarray(offset, np.int64), times.shape),
+        np.broadcast_to(np.asarray(length, np.uint32), times.shape),
+    )
 
 
 def joined(pieces: Sequence[Trace]) -> Trace:
