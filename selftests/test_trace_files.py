@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,13 +72,16 @@ def test_what_fio_wrote_itself_is_read() -> None:
     assert read(text.encode()).equals(trace_of([17, 18], [1, 3], [0, 0], [4096, 0]))
 
 
-def test_a_saved_trace_comes_back_with_its_header_and_in_the_same_bytes(tmp_path: Path) -> None:
+def test_a_saved_trace_comes_back_with_its_header_and_in_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = kept(tmp_path, few())
     trace, header = load_trace(path)
     assert trace.equals(few())
     assert (header.requests, header.seconds, header.capacity_bytes) == (6, 2.0, CAPACITY)
     again = tmp_path / "again"
     again.mkdir()
+    monkeypatch.setattr(time, "time", lambda: 1e9)
     assert kept(again, few()).read_bytes() == path.read_bytes()
     assert header_path(path) == tmp_path / "few.json"
 
@@ -90,6 +94,7 @@ def test_merging_keeps_the_order_of_equal_times() -> None:
     assert found.kind.tolist() == [0, 1, 1, 0]
 
 
+@pytest.mark.parametrize("at_once", [1 << 22, 12, 30])
 @pytest.mark.parametrize(
     ("lines", "line", "expected"),
     [
@@ -105,8 +110,9 @@ def test_merging_keeps_the_order_of_equal_times() -> None:
     ],
 )
 def test_a_line_that_fio_would_not_understand_is_named(
-    lines: str, line: int, expected: str
+    lines: str, line: int, expected: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(iolog, "_BYTES_AT_ONCE", at_once)
     with pytest.raises(Misuse, match=f"^t:{line}: ") as raised:
         read((HEAD + lines).encode())
     assert expected in str(raised.value)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from leadline.errors import Misuse
 from leadline.trace.figures import figures_of
-from leadline.trace.loads import LOADS, generate
+from leadline.trace.loads import LOADS, Load, Task, generate
 from leadline.trace.patterns import (
     LEAST_BYTES,
     PAGE,
@@ -68,6 +68,15 @@ def test_a_seed_gives_the_same_trace_and_another_seed_another() -> None:
     first = generate(load, Drive(SMALL), 7)
     assert generate(load, Drive(SMALL), 7).equals(first)
     assert not generate(load, Drive(SMALL), 8).equals(first)
+
+
+def test_streams_that_are_alike_are_not_the_same_requests() -> None:
+    index = Random(Place(0.5, 1 << 30), "read", 4 * KIB, per_s=100.0)
+    file = Sequential(Place(0.1, 10**9), "read", 64 * KIB, 50e6)
+    load = Load("twice", (Task("one", (file, index)), Task("another", (file, index))))
+    trace = generate(load, Drive(REFERENCE_BYTES), 1)
+    random = trace.take(trace.length == 4 * KIB)
+    assert len(np.unique(random.offset)) > 0.98 * len(random)
 
 
 def test_on_the_storys_partition_a_load_lasts_two_to_ten_minutes() -> None:
