@@ -52,6 +52,8 @@ DRIVE_TIME_S = 130.0
 """What one claim may cost unless `--drive-time` says otherwise: two runs of 65 s, as usual."""
 GATE_OPTION, GATE_OPEN = "--gate", b"open"
 """How `leadline hil` tells pytest that its rigs are up: by a word through this descriptor."""
+REPLAY_OPTION = "--trace-replay"
+"""How `leadline trace replay` tells pytest what to replay: the name of a file."""
 VERDICTS = pytest.StashKey[list[dict[str, Any]]]()
 
 

@@ -2,15 +2,16 @@
 
 import argparse
 
-from leadline.commands import trace_check, trace_generate, trace_show
+from leadline.commands import trace_check, trace_generate, trace_replay, trace_show
 
-_ACTIONS = (trace_generate, trace_check, trace_show)
+_ACTIONS = (trace_generate, trace_check, trace_show, trace_replay)
 _EXAMPLES = """\
 examples:
   leadline trace generate --list
   leadline trace generate dual-copy --out traces/
   leadline trace check traces/dual-copy.iolog.gz
   leadline trace show traces/*.iolog.gz
+  leadline trace replay traces/*.iolog.gz --rig rigs/my-bench.yaml --drive one
 
 `leadline trace ACTION --help` explains each.
 """
@@ -20,7 +21,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add `trace` and its actions to the command line."""
     parser = subparsers.add_parser(
         "trace",
-        help="block traces: generate, check, show",
+        help="block traces: generate, check, show, replay",
         description="Block traces of multitasking loads, as fio's iolog.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
