@@ -2,9 +2,15 @@
 
 import argparse
 
-from leadline.commands import trace_check, trace_generate, trace_replay, trace_show
+from leadline.commands import (
+    trace_check,
+    trace_generate,
+    trace_record,
+    trace_replay,
+    trace_show,
+)
 
-_ACTIONS = (trace_generate, trace_check, trace_show, trace_replay)
+_ACTIONS = (trace_generate, trace_record, trace_check, trace_show, trace_replay)
 _EXAMPLES = """\
 examples:
   leadline trace generate --list
@@ -21,7 +27,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add `trace` and its actions to the command line."""
     parser = subparsers.add_parser(
         "trace",
-        help="block traces: generate, check, show, replay",
+        help="block traces: generate or record, check, show, replay",
         description="Block traces of multitasking loads, as fio's iolog.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
