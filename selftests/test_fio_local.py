@@ -3,7 +3,9 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,6 @@ from leadline.load.fio import run_slices
 from leadline.load.slices import FIO_CPU, IO_ERRORS, Slice, SliceSetting
 from leadline.load.workload import Workload, random_read
 from leadline.virtual.request_log import read_request_log
-from selftests.failing_medium import drive_model
 
 pytestmark = [
     pytest.mark.alone,
@@ -25,6 +26,17 @@ pytestmark = [
 
 SHORT_S = 0.2
 FILE_BYTES = 8 << 20
+PROFILE = """
+model: LEADLINE VSSD
+serial: VSSD0009
+firmware: "1.0"
+capacity_bytes: 8388608
+channels: 8
+read_ms: 1
+write_ms: 1
+faults:
+  bad_lbas: [0]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +189,24 @@ def test_what_a_killed_batch_left_goes_with_the_next_and_a_live_ones_stays(
         assert live.exists()
     finally:
         live.rmdir()
+
+
+@contextmanager
+def drive_model(directory: Path) -> Iterator[Path]:
+    """A drive model whose first block cannot be read, as a file; its log is there at the end."""
+    if not Path("/dev/fuse").exists():
+        pytest.skip("no FUSE on this machine")
+    profile = directory / "profile.yaml"
+    profile.write_text(PROFILE)
+    argv = [sys.executable, "-m", "leadline.virtual.medium", "--profile", str(profile)]
+    argv += ["--state", str(directory), "--mount", str(directory / "mnt")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().strip() == "ready"
+            yield directory / "mnt" / "medium"
+        finally:
+            process.terminate()
 
 
 def test_a_read_that_fails_voids_its_slice_and_the_next_takes_its_turn(

@@ -23,7 +23,7 @@ from leadline.trace.patterns import Drive
 from leadline.trace.replay_job import Timing, archive, job_text, lanes
 from leadline.trace.replaying import replay
 from leadline.trace.trace import READ, WRITE, Trace, joined, trace_of
-from selftests.failing_medium import drive_model
+from selftests.test_fio_local import drive_model
 from selftests.traces import few, kept
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")

@@ -75,7 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Misuse(f"--out: {plain(str(arguments.out))}: {error.strerror}") from error
+        raise Misuse(
+            f"--out: {plain(str(arguments.out))}: {error.strerror}; name a directory"
+        ) from error
     found = []
     for load in loads:
         trace = generate(load, drive, arguments.seed)
