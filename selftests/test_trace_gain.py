@@ -95,8 +95,8 @@ def test_the_gain_over_all_traces_weighs_each_the_same() -> None:
 def test_fios_times_are_put_together_over_its_jobs() -> None:
     def job(reads: int, read_ns: float, writes: int, write_ns: float, ms: int) -> dict[str, object]:
         return {
-            "read": {"total_ios": reads, "lat_ns": {"mean": read_ns}},
-            "write": {"total_ios": writes, "lat_ns": {"mean": write_ns}},
+            "read": {"total_ios": reads, "lat_ns": {"mean": read_ns, "N": reads}},
+            "write": {"total_ios": writes, "lat_ns": {"mean": write_ns, "N": writes}},
             "job_runtime": ms,
         }
 

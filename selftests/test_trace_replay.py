@@ -5,14 +5,15 @@ import io
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar, cast
 
 import numpy as np
 import pytest
 
 from leadline.errors import DriveFault, Misuse, RigTrouble
-from leadline.host.connection import Host, open_host
+from leadline.host.connection import Finished, Host, open_host
 from leadline.inventory.rig import HostSpec
 from leadline.trace import replaying
 from leadline.trace.files import load_trace
@@ -22,7 +23,7 @@ from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
 from leadline.trace.replay_job import Timing, archive, job_text, lanes
 from leadline.trace.replaying import replay
-from leadline.trace.trace import READ, WRITE, Trace, joined, trace_of
+from leadline.trace.trace import READ, SYNC, WRITE, Trace, joined, trace_of
 from selftests.test_fio_local import drive_model
 from selftests.traces import few, kept
 
@@ -53,33 +54,56 @@ def test_as_fast_as_possible_is_one_job_with_a_deep_queue() -> None:
 
 
 def test_with_timing_kept_each_request_in_flight_has_a_thread_and_an_iolog() -> None:
-    packed = archive("/dev/sdb", few(), 4, "kept", writes=True)
-    assert {"ioengine=psync", "replay_no_stall=0", "[lane3]"} <= options(packed)
+    packed = archive("/dev/sdb", few(), 2, "kept", writes=True)
+    assert {"ioengine=psync", "replay_no_stall=0", "[lane1]"} <= options(packed)
     logs = {name: text for name, text in unpacked(packed).items() if name != "job.fio"}
-    assert sorted(logs) == [f"lane{n}.iolog" for n in range(4)]
+    assert sorted(logs) == ["lane0.iolog", "lane1.iolog"]
     requests = [
         joined([piece.trace for piece in read_iolog(io.BytesIO(text), name)])
         for name, text in sorted(logs.items())
     ]
     # fio ignores the delay that follows a time of 0, so that all are a microsecond later.
     assert joined(requests).by_time().time_us.tolist() == (few().time_us + 1).tolist()
-    assert requests[0].time_us.tolist() == [4, 1001]
+    assert requests[0].time_us.tolist() == [4, 501, 1001]
     assert all(b"\n1 /proc/redirect-me open\n" in text for text in logs.values())
 
 
-def test_a_short_trace_has_no_lane_without_requests() -> None:
-    assert [len(lane) for lane in lanes(few(), 32, "kept")] == [1] * 6
+def test_no_lane_is_empty_or_only_syncs() -> None:
+    assert [len(lane) for lane in lanes(few(), 32, "kept")] == [1] * 5
+
+
+@needs_fio
+def test_fio_replays_lanes_that_only_sync(host: Host, medium: Path) -> None:
+    rows = [(1, READ, 0, 4096), (2, SYNC, 0, 0), (3, WRITE, 4096, 4096), (4, SYNC, 0, 0)]
+    trace = trace_of(*zip(*rows, strict=True))
+    ways: list[tuple[Timing, int]] = [("fast", 4), ("kept", 4), ("kept", 2)]
+    for timing, in_flight in ways:
+        found = replay(host, str(medium), trace, in_flight, timing, writes=True)
+        assert (found.reads.count, found.writes.count) == (1, 1)
+
+
+@needs_fio
+@pytest.mark.parametrize("timing", ["fast", "kept"])
+def test_the_last_requests_in_flight_are_in_the_figures(
+    host: Host, tmp_path: Path, timing: Timing
+) -> None:
+    """A read takes 1 ms of this drive, and of the four the last three are in flight at the end."""
+    trace = trace_of([1, 2, 3, 4], READ, [8192, 16384, 24576, 32768], 4096)
+    with drive_model(tmp_path) as medium:
+        found = replay(host, str(medium), trace, 4, timing, writes=False)
+    assert found.reads.count == 4
+    assert found.reads.mean_s >= 0.001
 
 
 @pytest.mark.parametrize("node", ["sdb", "/dev/sd b", "/dev/sdb\nrw=write", ""])
 def test_a_node_that_fio_would_read_as_something_else_is_refused(node: str) -> None:
     with pytest.raises(Misuse, match="expected an absolute path"):
-        job_text(node, 1, 1, "fast", writes=False)
+        job_text(node, [1], 1, "fast", writes=False)
 
 
 def test_colons_of_a_node_are_escaped() -> None:
     assert "replay_redirect=/dev/disk/by-path/pci-0000\\:00" in job_text(
-        "/dev/disk/by-path/pci-0000:00", 1, 1, "fast", writes=False
+        "/dev/disk/by-path/pci-0000:00", [1], 1, "fast", writes=False
     )
 
 
@@ -137,11 +161,30 @@ def test_reads_alone_leave_the_medium_as_it_was(host: Host, medium: Path) -> Non
     assert medium.read_bytes() == b"\xa5" * CAPACITY
 
 
-@needs_fio
-def test_writes_without_leave_are_not_written_whatever_is_asked(host: Host, medium: Path) -> None:
-    with pytest.raises(RigTrouble, match="replayed"):
-        replay(host, str(medium), few_that_fit(), 2, "fast", writes=False)
-    assert medium.read_bytes() == b"\xa5" * CAPACITY
+class Rig:
+    """A host that keeps what it was to run, and runs nothing."""
+
+    name = "rig"
+    versions: ClassVar = {"fio": "3.33"}
+
+    def run(self, argv: Sequence[str], **_: object) -> Finished:
+        self.argv = tuple(argv)
+        return Finished(self.argv, 1, b"", b"not run", seconds=0.0)
+
+
+def test_a_trace_that_writes_is_not_replayed_without_leave() -> None:
+    rig = Rig()
+    with pytest.raises(ValueError, match="needs leave to write"):
+        replay(cast(Host, rig), "/dev/sdb", few_that_fit(), 2, "fast", writes=False)
+    assert not hasattr(rig, "argv")
+
+
+def test_reads_alone_are_replayed_by_a_fio_that_may_not_write() -> None:
+    rig, reads = Rig(), few_that_fit().take(slice(1))
+    for writes in (False, True):
+        with pytest.raises(RigTrouble, match=r"(?s)fio replayed nothing .*not run"):
+            replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=writes)
+        assert ("--readonly" in rig.argv) is not writes
 
 
 def few_that_fit() -> Trace:
@@ -173,12 +216,14 @@ def test_a_drive_that_is_gone_is_the_rigs_trouble_and_no_file_is_made(
 
 
 @needs_fio
+@pytest.mark.parametrize("offsets", [[4096, 0], [0, 4096, 8192]])
 @pytest.mark.parametrize("timing", ["fast", "kept"])
 def test_requests_that_fail_are_the_drives_fault(
-    host: Host, tmp_path: Path, timing: Timing
+    host: Host, tmp_path: Path, timing: Timing, offsets: list[int]
 ) -> None:
-    trace = trace_of([1, 2], READ, [4096, 0], 4096)
-    with drive_model(tmp_path) as bad, pytest.raises(DriveFault, match="requests of the replay"):
+    """Also the last one, of which fio itself says nothing."""
+    trace = trace_of(range(1, len(offsets) + 1), READ, offsets, 4096)
+    with drive_model(tmp_path) as bad, pytest.raises(DriveFault, match="of the replay failed"):
         replay(host, str(bad), trace, 2, timing, writes=False)
 
 

@@ -38,8 +38,14 @@ class Piece:
     lines: NDArray[np.int64]
 
 
-def write_iolog(out: BufferedIOBase, trace: Trace, *, opened_us: int = 0) -> None:
-    """Write a trace as an iolog; `opened_us` is when it says that the file was opened."""
+def write_iolog(
+    out: BufferedIOBase, trace: Trace, *, opened_us: int = 0, closed: bool = True
+) -> None:
+    """Write a trace as an iolog.
+
+    `opened_us` is when it says that the file was opened, `closed` whether it says that it was
+    closed in the end.
+    """
     out.write(FIRST_LINE)
     out.write(f"{opened_us} {NAME} add\n{opened_us} {NAME} open\n".encode())
     line = f"%d {NAME} %s %d %d\n"
@@ -49,8 +55,9 @@ def write_iolog(out: BufferedIOBase, trace: Trace, *, opened_us: int = 0) -> Non
         columns = (part.time_us, words[part.kind], part.offset, part.length)
         rows = zip(*(column.tolist() for column in columns), strict=True)
         out.write("".join(map(line.__mod__, rows)).encode())
-    last = int(trace.time_us[-1]) if len(trace) else opened_us
-    out.write(f"{last} {NAME} close\n".encode())
+    if closed:
+        last = int(trace.time_us[-1]) if len(trace) else opened_us
+        out.write(f"{last} {NAME} close\n".encode())
 
 
 def read_iolog(text: BufferedIOBase, name: str) -> Iterator[Piece]:

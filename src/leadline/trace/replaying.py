@@ -8,7 +8,15 @@ from leadline.host.programs import require
 from leadline.host.trouble import DeadlinePassed, last_lines
 from leadline.load.fio import DRIVE_ERRORS
 from leadline.load.output import split_output
-from leadline.trace.replay_job import FIO_MINIMUM, Replayed, Timing, archive, counts_of, times_of
+from leadline.trace.replay_job import (
+    FIO_MINIMUM,
+    Replayed,
+    Timing,
+    archive,
+    counts_of,
+    failures,
+    times_of,
+)
 from leadline.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -26,8 +34,11 @@ def replay(
     """Replay `trace` on `node`; whoever calls holds the write guard's leave where it `writes`.
 
     Raises DriveFault when requests failed, RigTrouble when fio is missing, older than
-    FIO_MINIMUM, did not run, or did not replay every request.
+    FIO_MINIMUM, did not run, or did not replay every request; ValueError for a trace that
+    writes without leave.
     """
+    if counts_of(trace)[1] and not writes:
+        raise ValueError("a trace that writes needs leave to write: fit it to reads alone")
     require(host, "fio", FIO_MINIMUM)
     where = f"{host.name}: {node}"
     script = files("leadline.trace").joinpath("replay.sh").read_text("ascii")
@@ -50,8 +61,10 @@ def replay(
     said = last_lines(notes + done.stderr.decode("utf-8", "replace")) or " nothing"
     jobs = document["jobs"] if document else []
     errors = {int(job.get("error", 0)) for job in jobs} - {0}
-    if errors & DRIVE_ERRORS or any(int(job.get("total_err", 0)) for job in jobs):
-        raise DriveFault(f"{where}: requests of the replay failed. fio said:{said}")
+    failed = sum(map(failures, jobs))
+    if errors & DRIVE_ERRORS or failed:
+        count = f"{failed} " if failed else ""
+        raise DriveFault(f"{where}: {count}requests of the replay failed. fio said:{said}")
     if document is None or errors or done.exit_code != 0:
         raise RigTrouble(
             f"{where}: fio replayed nothing (exit code {done.exit_code}); is the device there, "
