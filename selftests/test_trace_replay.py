@@ -1,7 +1,9 @@
 """Replays: the job that fio is given, and the real fio on a file."""
 
+import errno
 import gzip
 import io
+import json
 import shutil
 import subprocess
 import tarfile
@@ -162,14 +164,17 @@ def test_reads_alone_leave_the_medium_as_it_was(host: Host, medium: Path) -> Non
 
 
 class Rig:
-    """A host that keeps what it was to run, and runs nothing."""
+    """A host that keeps what it was to run, and runs nothing; what fio printed is made up."""
 
     name = "rig"
     versions: ClassVar = {"fio": "3.33"}
 
+    def __init__(self, printed: bytes = b"") -> None:
+        self.printed = printed
+
     def run(self, argv: Sequence[str], **_: object) -> Finished:
         self.argv = tuple(argv)
-        return Finished(self.argv, 1, b"", b"not run", seconds=0.0)
+        return Finished(self.argv, 1, self.printed, b"not run", seconds=0.0)
 
 
 def test_a_trace_that_writes_is_not_replayed_without_leave() -> None:
@@ -185,6 +190,18 @@ def test_reads_alone_are_replayed_by_a_fio_that_may_not_write() -> None:
         with pytest.raises(RigTrouble, match=r"(?s)fio replayed nothing .*not run"):
             replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=writes)
         assert ("--readonly" in rig.argv) is not writes
+
+
+@pytest.mark.parametrize(
+    ("error", "whose"), [(errno.EIO, DriveFault), (errno.ETIMEDOUT, DriveFault), (22, RigTrouble)]
+)
+def test_whose_fault_an_error_of_fio_is(error: int, whose: type[Exception]) -> None:
+    done = {"total_ios": 1, "lat_ns": {"N": 1, "mean": 1e6}}
+    none = {"total_ios": 0, "lat_ns": {"N": 0, "mean": 0.0}}
+    printed = json.dumps({"jobs": [{"error": error, "read": done, "write": none}]})
+    rig, reads = Rig(printed.encode()), few_that_fit().take(slice(1))
+    with pytest.raises(whose):
+        replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
 
 
 def few_that_fit() -> Trace:
