@@ -10,6 +10,7 @@ import pytest
 from leadline.drive.identify import decode
 from leadline.errors import DriveFault, Misuse
 from leadline.host.connection import Host
+from leadline.running import VERDICTS
 from leadline.trace import replay_run
 from leadline.trace.asked import Answer, Asked
 from leadline.trace.replay_job import Replayed, Times, Timing, counts_of
@@ -55,7 +56,10 @@ def drive(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Drive:
     return made
 
 
-def ask(visit: OpenVisit, tmp_path: Path, **other: object) -> Answer:
+Stash = dict[object, list[dict[str, object]]]
+
+
+def ask(visit: OpenVisit, tmp_path: Path, stash: Stash | None = None, **other: object) -> Answer:
     wanted = {
         "traces": [str(kept_trace(tmp_path, few()))],
         "rounds": 3,
@@ -67,7 +71,8 @@ def ask(visit: OpenVisit, tmp_path: Path, **other: object) -> Answer:
     path = tmp_path / "asked.json"
     path.write_text(Asked.model_validate(wanted).model_dump_json())
     option = SimpleNamespace(trace_replay=str(path))
-    request = SimpleNamespace(config=SimpleNamespace(option=option))
+    node = SimpleNamespace(stash={} if stash is None else stash)
+    request = SimpleNamespace(config=SimpleNamespace(option=option), node=node)
     replay_run.test_replay(visit, cast(pytest.FixtureRequest, request))
     return Answer.model_validate_json((tmp_path / "answer.json").read_bytes())
 
@@ -75,8 +80,10 @@ def ask(visit: OpenVisit, tmp_path: Path, **other: object) -> Answer:
 def test_off_and_on_take_turns_and_the_depth_is_given_back(
     bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
 ) -> None:
-    answer = ask(opened, tmp_path)
+    stash: Stash = {}
+    answer = ask(opened, tmp_path, stash)
     assert [depth for depth, *_ in drive.seen] == [1, 32, 32, 1, 1, 32]
+    assert stash[VERDICTS] == [{"estimate": "gain +20.0%", "drive_seconds": 9.0}]
     assert drive.nodes == {opened.drive.node}
     assert bench.file("device/queue_depth").read_text() == "32"
     assert (answer.depth, answer.wrote) == (32, False)
@@ -152,7 +159,9 @@ def test_a_drive_without_ncq_is_a_baseline(
     plain = decode(image(model="MODEL", serial="SERIAL-a", words={75: 0, 76: 0}))
     opened.drive = changed(opened.drive, identify=plain, queue_depth=1)
     bench.file("device/queue_depth").write_text("1")
-    answer = ask(opened, tmp_path)
+    stash: Stash = {}
+    answer = ask(opened, tmp_path, stash)
+    assert stash[VERDICTS] == [{"estimate": "no NCQ: a baseline", "drive_seconds": 4.5}]
     assert answer.depth is None
     assert [depth for depth, *_ in drive.seen] == [1, 1, 1]
     assert all(round_.on is None for round_ in answer.traces[0].rounds)

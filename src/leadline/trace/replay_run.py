@@ -11,10 +11,11 @@ import pytest
 from leadline.drive import queue_depth, settings
 from leadline.plans import alternating
 from leadline.results.schema import Environment, Phase
+from leadline.running import VERDICTS
 from leadline.trace.asked import Answer, Asked, ReplayedTrace
 from leadline.trace.files import load_trace
 from leadline.trace.fitting import fit
-from leadline.trace.gain import Round
+from leadline.trace.gain import Round, gain_of, overall
 from leadline.trace.header import name_of
 from leadline.trace.replay_job import Replayed
 from leadline.trace.replaying import replay
@@ -48,6 +49,16 @@ def test_replay(visit: "OpenVisit", request: pytest.FixtureRequest) -> None:
         traces=tuple(replayed),
     )
     asked.answer.write_text(answer.model_dump_json())
+    request.node.stash.setdefault(VERDICTS, []).append(_facts(answer))
+
+
+def _facts(answer: Answer) -> dict[str, object]:
+    """What the table of the run says of it."""
+    rounds = [round_ for trace in answer.traces for round_ in trace.rounds]
+    spent = sum(round_.off.seconds + (round_.on.seconds if round_.on else 0.0) for round_ in rounds)
+    gain = overall([gain_of(trace.trace, trace.rounds) for trace in answer.traces])
+    said = f"gain {gain.mean:+.1%}" if gain else "no NCQ: a baseline"
+    return {"estimate": said, "drive_seconds": round(spent, 3)}
 
 
 def depth_of(visit: "OpenVisit") -> int | None:
