@@ -21,6 +21,7 @@ _COMMANDS = (
     "power_log",
     "power_map",
     "recompute",
+    "trace",
     "virtual",
 )
 # Commands of two words; the first by itself is a command, too.

@@ -18,6 +18,7 @@ from leadline.process import end_with_parent
 from leadline.running import (
     GATE_OPEN,
     GATE_OPTION,
+    REPLAY_OPTION,
     RUN,
     Run,
     claim_of,
@@ -111,6 +112,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--run-id", help="the id of this run in the results (made up when not given)")
     group.addoption(GATE_OPTION, dest="gate", type=int, help=argparse.SUPPRESS)
+    group.addoption(REPLAY_OPTION, dest="trace_replay", help=argparse.SUPPRESS)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -50,6 +50,8 @@ class Run:
 RUN = pytest.StashKey[Run]()
 GATE_OPTION, GATE_OPEN = "--gate", b"open"
 """How `leadline hil` tells pytest that its rigs are up: by a word through this descriptor."""
+REPLAY_OPTION = "--trace-replay"
+"""How `leadline trace replay` tells pytest what to replay: the name of a file."""
 VERDICTS = pytest.StashKey[list[dict[str, Any]]]()
 
 

@@ -52,6 +52,8 @@ PACKAGES: dict[str, Package] = {
     "nbdkit": Package("nbdkit", "nbdkit"),
     "mmdebstrap": Package("mmdebstrap", "mmdebstrap"),
     "fusermount3": Package("fuse3", "fuse3", "-V"),
+    "blktrace": Package("blktrace", "blktrace", "-V"),
+    "blkparse": Package("blktrace", "blktrace", "-V"),
     "powerman": Package("powerman", "powerman", "-V"),
 }
 

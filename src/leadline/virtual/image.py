@@ -38,7 +38,7 @@ _NEEDED_BYTES = {"build": 1200 << 20, "image": 1000 << 20}
 
 _PACKAGES = (
     *("mount", "kmod", "udev", "util-linux", "iproute2", "openssh-server", "python3"),
-    *("fio", "smartmontools", "sg3-utils", "hdparm"),
+    *("fio", "blktrace", "smartmontools", "sg3-utils", "hdparm"),
     # What the write guard is to recognise is made with these.
     *("mdadm", "lvm2", "dmsetup", "cryptsetup-bin", "bcache-tools", "e2fsprogs", "xfsprogs"),
 )

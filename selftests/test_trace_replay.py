@@ -1,0 +1,272 @@
+"""Replays: the job that fio is given, and the real fio on a file."""
+
+import errno
+import gzip
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar, cast
+
+import numpy as np
+import pytest
+
+from leadline.errors import DriveFault, Misuse, RigTrouble
+from leadline.host.connection import Finished, Host, open_host
+from leadline.inventory.rig import HostSpec
+from leadline.trace import replaying
+from leadline.trace.files import load_trace
+from leadline.trace.fitting import fit
+from leadline.trace.iolog import read_iolog
+from leadline.trace.loads import LOADS, generate
+from leadline.trace.patterns import Drive
+from leadline.trace.replay_job import Timing, archive, job_text, lanes
+from leadline.trace.replaying import replay
+from leadline.trace.trace import READ, SYNC, WRITE, Trace, joined, trace_of
+from selftests.test_fio_local import drive_model
+from selftests.traces import few, kept
+
+needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+CAPACITY = 64 << 20
+
+
+def unpacked(packed: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        return {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
+
+
+def options(packed: bytes) -> set[str]:
+    return set(unpacked(packed)["job.fio"].decode().split())
+
+
+@pytest.mark.parametrize("timing", ["fast", "kept"])
+def test_every_replay_goes_to_the_drive_and_to_nothing_else(timing: Timing) -> None:
+    said = options(archive("/dev/sdb", few(), 4, timing, writes=True))
+    assert "replay_redirect=/dev/sdb" in said
+    assert {"direct=1", "allow_mounted_write=0", "allow_file_create=0"} <= said
+
+
+def test_as_fast_as_possible_is_one_job_with_a_deep_queue() -> None:
+    packed = archive("/dev/sdb", few(), 4, "fast", writes=True)
+    assert {"ioengine=libaio", "iodepth=4", "replay_no_stall=1"} <= options(packed)
+    assert set(unpacked(packed)) == {"job.fio", "lane0.iolog"}
+
+
+def test_with_timing_kept_each_request_in_flight_has_a_thread_and_an_iolog() -> None:
+    packed = archive("/dev/sdb", few(), 2, "kept", writes=True)
+    assert {"ioengine=psync", "replay_no_stall=0", "[lane1]"} <= options(packed)
+    logs = {name: text for name, text in unpacked(packed).items() if name != "job.fio"}
+    assert sorted(logs) == ["lane0.iolog", "lane1.iolog"]
+    requests = [
+        joined([piece.trace for piece in read_iolog(io.BytesIO(text), name)])
+        for name, text in sorted(logs.items())
+    ]
+    # fio ignores the delay that follows a time of 0, so that all are a microsecond later.
+    assert joined(requests).by_time().time_us.tolist() == (few().time_us + 1).tolist()
+    assert requests[0].time_us.tolist() == [4, 501, 1001]
+    assert all(b"\n1 /proc/redirect-me open\n" in text for text in logs.values())
+
+
+def test_no_lane_is_empty_or_only_syncs() -> None:
+    assert [len(lane) for lane in lanes(few(), 32, "kept")] == [1] * 5
+
+
+@needs_fio
+def test_fio_replays_lanes_that_only_sync(host: Host, medium: Path) -> None:
+    rows = [(1, READ, 0, 4096), (2, SYNC, 0, 0), (3, WRITE, 4096, 4096), (4, SYNC, 0, 0)]
+    trace = trace_of(*zip(*rows, strict=True))
+    ways: list[tuple[Timing, int]] = [("fast", 4), ("kept", 4), ("kept", 2)]
+    for timing, in_flight in ways:
+        found = replay(host, str(medium), trace, in_flight, timing, writes=True)
+        assert (found.reads.count, found.writes.count) == (1, 1)
+
+
+@needs_fio
+@pytest.mark.parametrize("timing", ["fast", "kept"])
+def test_the_last_requests_in_flight_are_in_the_figures(
+    host: Host, tmp_path: Path, timing: Timing
+) -> None:
+    """A read takes 1 ms of this drive, and of the four the last three are in flight at the end."""
+    trace = trace_of([1, 2, 3, 4], READ, [8192, 16384, 24576, 32768], 4096)
+    with drive_model(tmp_path) as medium:
+        found = replay(host, str(medium), trace, 4, timing, writes=False)
+    assert found.reads.count == 4
+    assert found.reads.mean_s >= 0.001
+
+
+@pytest.mark.parametrize("node", ["sdb", "/dev/sd b", "/dev/sdb\nrw=write", ""])
+def test_a_node_that_fio_would_read_as_something_else_is_refused(node: str) -> None:
+    with pytest.raises(Misuse, match="expected an absolute path"):
+        job_text(node, [1], 1, "fast", writes=False)
+
+
+def test_colons_of_a_node_are_escaped() -> None:
+    assert "replay_redirect=/dev/disk/by-path/pci-0000\\:00" in job_text(
+        "/dev/disk/by-path/pci-0000:00", [1], 1, "fast", writes=False
+    )
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    with open_host(HostSpec(reach="local")) as local:
+        yield local
+
+
+@pytest.fixture
+def medium(tmp_path: Path) -> Path:
+    """A file in the place of a drive."""
+    path = tmp_path / "medium"
+    path.write_bytes(b"\xa5" * CAPACITY)
+    return path
+
+
+def left_behind() -> set[str]:
+    return {path.name for path in Path("/dev/shm").glob("leadline-replay.*")}
+
+
+@needs_fio
+@pytest.mark.parametrize("timing", ["fast", "kept"])
+def test_fio_replays_a_generated_trace_where_it_says(
+    host: Host, medium: Path, tmp_path: Path, timing: Timing
+) -> None:
+    made = generate(LOADS["copy-mail-import"], Drive(CAPACITY), 3)
+    trace, _ = load_trace(kept(tmp_path, made, capacity_bytes=CAPACITY))
+    before = left_behind()
+    found = replay(host, str(medium), trace, 8, timing, writes=True)
+    assert (found.reads.count, found.writes.count) == (
+        int((trace.kind == READ).sum()),
+        int((trace.kind == WRITE).sum()),
+    )
+    assert 0 < found.all.mean_s < 5
+    written = np.zeros(CAPACITY // 4096, bool)
+    writes = trace.take(trace.kind == WRITE)
+    for offset, end in zip(writes.offset, writes.end, strict=True):
+        written[offset // 4096 : end // 4096] = True
+    pages = np.frombuffer(medium.read_bytes(), np.uint8).reshape(-1, 4096)
+    changed = (pages != 0xA5).any(axis=1)
+    assert np.array_equal(changed, written)
+    assert left_behind() == before
+
+
+@needs_fio
+def test_reads_alone_leave_the_medium_as_it_was(host: Host, medium: Path) -> None:
+    made = generate(LOADS["copy-mail-import"], Drive(CAPACITY), 3)
+    fitted = fit(
+        made, capacity_bytes=CAPACITY, traced_bytes=CAPACITY, block_bytes=512, writes=False
+    )
+    found = replay(host, str(medium), fitted.trace, 8, "fast", writes=False)
+    assert found.reads.count == len(fitted.trace) > 0
+    assert found.writes.count == 0
+    assert medium.read_bytes() == b"\xa5" * CAPACITY
+
+
+class Rig:
+    """A host that keeps what it was to run, and runs nothing; what fio printed is made up."""
+
+    name = "rig"
+    versions: ClassVar = {"fio": "3.33"}
+
+    def __init__(self, printed: bytes = b"") -> None:
+        self.printed = printed
+
+    def run(self, argv: Sequence[str], **_: object) -> Finished:
+        self.argv = tuple(argv)
+        return Finished(self.argv, 1, self.printed, b"not run", seconds=0.0)
+
+
+def test_a_trace_that_writes_is_not_replayed_without_leave() -> None:
+    rig = Rig()
+    with pytest.raises(ValueError, match="needs leave to write"):
+        replay(cast(Host, rig), "/dev/sdb", few_that_fit(), 2, "fast", writes=False)
+    assert not hasattr(rig, "argv")
+
+
+def test_reads_alone_are_replayed_by_a_fio_that_may_not_write() -> None:
+    rig, reads = Rig(), few_that_fit().take(slice(1))
+    for writes in (False, True):
+        with pytest.raises(RigTrouble, match=r"(?s)fio replayed nothing .*not run"):
+            replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=writes)
+        assert ("--readonly" in rig.argv) is not writes
+
+
+@pytest.mark.parametrize(
+    ("error", "whose"), [(errno.EIO, DriveFault), (errno.ETIMEDOUT, DriveFault), (22, RigTrouble)]
+)
+def test_whose_fault_an_error_of_fio_is(error: int, whose: type[Exception]) -> None:
+    done = {"total_ios": 1, "lat_ns": {"N": 1, "mean": 1e6}}
+    none = {"total_ios": 0, "lat_ns": {"N": 0, "mean": 0.0}}
+    printed = json.dumps({"jobs": [{"error": error, "read": done, "write": none}]})
+    rig, reads = Rig(printed.encode()), few_that_fit().take(slice(1))
+    with pytest.raises(whose):
+        replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
+
+
+def few_that_fit() -> Trace:
+    return trace_of([1, 2, 3], [READ, WRITE, READ], [0, 4096, 8192], 4096)
+
+
+@needs_fio
+@pytest.mark.alone
+def test_kept_timing_is_kept_and_no_wait_is_taken_for_service(host: Host, medium: Path) -> None:
+    """One deep queue would show seven waits of 50 ms a request (fio before 3.34)."""
+    times = np.arange(30) * 50_000
+    trace = trace_of(times, READ, np.arange(30) * 1_000_000 // 4096 * 4096, 4096)
+    found = replay(host, str(medium), trace, 8, "kept", writes=False)
+    assert found.seconds >= trace.seconds - 0.01
+    assert found.reads.count == 30
+    assert found.reads.mean_s < 0.05
+    fast = replay(host, str(medium), trace, 8, "fast", writes=False)
+    assert fast.seconds < trace.seconds / 2
+
+
+@needs_fio
+def test_a_drive_that_is_gone_is_the_rigs_trouble_and_no_file_is_made(
+    host: Host, tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone"
+    with pytest.raises(RigTrouble, match=r"(?s)fio replayed nothing .*No such file"):
+        replay(host, str(gone), few_that_fit(), 2, "fast", writes=True)
+    assert not gone.exists()
+
+
+@needs_fio
+@pytest.mark.parametrize("offsets", [[4096, 0], [0, 4096, 8192]])
+@pytest.mark.parametrize("timing", ["fast", "kept"])
+def test_requests_that_fail_are_the_drives_fault(
+    host: Host, tmp_path: Path, timing: Timing, offsets: list[int]
+) -> None:
+    """Also the last one, of which fio itself says nothing."""
+    trace = trace_of(range(1, len(offsets) + 1), READ, offsets, 4096)
+    with drive_model(tmp_path) as bad, pytest.raises(DriveFault, match="of the replay failed"):
+        replay(host, str(bad), trace, 2, timing, writes=False)
+
+
+@needs_fio
+def test_a_replay_that_never_ends_is_ended(
+    host: Host, medium: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "STARTUP_S", 1.0)
+    monkeypatch.setattr(replaying, "STRETCH", 0.0)
+    monkeypatch.setattr(replaying, "SLOWEST_S", 0.0)
+    before = left_behind()
+    trace = trace_of([0, 60_000_000], READ, 0, 4096)
+    with pytest.raises(RigTrouble, match="did not end its replay of 2 requests within 1 s"):
+        replay(host, str(medium), trace, 1, "kept", writes=False)
+    assert left_behind() == before
+
+
+@needs_fio
+def test_without_a_redirection_fio_opens_nothing(tmp_path: Path) -> None:
+    path = kept(tmp_path, few())
+    log = tmp_path / "few.iolog"
+    log.write_bytes(gzip.decompress(path.read_bytes()))
+    words = ["fio", "--name=t", f"--read_iolog={log}", "--thread"]
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode != 0
+    assert "redirect-me" in done.stdout + done.stderr
+    assert not Path("/proc/redirect-me").exists()

@@ -1,0 +1,195 @@
+"""A replay in a visit: off and on by turns, settings given back, nothing written without leave."""
+
+from dataclasses import replace as changed
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from leadline.drive.identify import decode
+from leadline.errors import DriveFault, Misuse
+from leadline.host.connection import Host
+from leadline.running import VERDICTS
+from leadline.trace import replay_run
+from leadline.trace.asked import Answer, Asked
+from leadline.trace.replay_job import Replayed, Times, Timing, counts_of
+from leadline.trace.trace import Trace
+from leadline.visiting import OpenVisit
+from selftests.identify_images import image
+from selftests.traces import CAPACITY, few
+from selftests.traces import kept as kept_trace
+from selftests.visit_world import Bench, bench, kept, opened, station
+
+__all__ = ["bench", "opened", "station"]  # fixtures
+
+
+class Drive:
+    """In the place of fio and the drive: slow at device queue depth 1."""
+
+    def __init__(self, bench: Bench, fails_at: int | None = None) -> None:
+        self.bench, self.fails_at = bench, fails_at
+        self.seen: list[tuple[int, int, str, bool]] = []
+        self.nodes: set[str] = set()
+        self.traces: list[Trace] = []
+
+    def replay(
+        self, host: Host, node: str, trace: Trace, in_flight: int, timing: Timing, *, writes: bool
+    ) -> Replayed:
+        depth = int(self.bench.file("device/queue_depth").read_text())
+        self.seen.append((depth, in_flight, timing, writes))
+        self.nodes.add(node)
+        self.traces.append(trace)
+        if len(self.seen) == self.fails_at:
+            raise DriveFault("requests of the replay failed")
+        assert self.bench.file("queue/scheduler").read_text() == "none"
+        reads, writes_ = counts_of(trace)
+        mean_s = 0.010 if depth == 1 else 0.008
+        return Replayed(Times(reads, mean_s), Times(writes_, mean_s if writes_ else 0.0), 1.5)
+
+
+@pytest.fixture
+def drive(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Drive:
+    bench.file("size").write_text(str(CAPACITY // 512))
+    made = Drive(bench)
+    monkeypatch.setattr(replay_run, "replay", made.replay)
+    return made
+
+
+Stash = dict[object, list[dict[str, object]]]
+
+
+def ask(visit: OpenVisit, tmp_path: Path, stash: Stash | None = None, **other: object) -> Answer:
+    wanted = {
+        "traces": [str(kept_trace(tmp_path, few()))],
+        "rounds": 3,
+        "timing": "fast",
+        "requests": None,
+        "in_flight": None,
+        "answer": str(tmp_path / "answer.json"),
+    } | other
+    path = tmp_path / "asked.json"
+    path.write_text(Asked.model_validate(wanted).model_dump_json())
+    option = SimpleNamespace(trace_replay=str(path))
+    node = SimpleNamespace(stash={} if stash is None else stash)
+    request = SimpleNamespace(config=SimpleNamespace(option=option), node=node)
+    replay_run.test_replay(visit, cast(pytest.FixtureRequest, request))
+    return Answer.model_validate_json((tmp_path / "answer.json").read_bytes())
+
+
+def test_off_and_on_take_turns_and_the_depth_is_given_back(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    stash: Stash = {}
+    answer = ask(opened, tmp_path, stash)
+    assert [depth for depth, *_ in drive.seen] == [1, 32, 32, 1, 1, 32]
+    assert stash[VERDICTS] == [{"estimate": "gain +20.0%", "drive_seconds": 9.0}]
+    assert drive.nodes == {opened.drive.node}
+    assert bench.file("device/queue_depth").read_text() == "32"
+    assert (answer.depth, answer.wrote) == (32, False)
+    assert answer.drive.startswith("a: MODEL SERIAL-a, firmware ")
+    (trace,) = answer.traces
+    assert [round_.off.reads.mean_s for round_ in trace.rounds] == [0.010] * 3
+    assert [round_.on and round_.on.reads.mean_s for round_ in trace.rounds] == [0.008] * 3
+    assert trace.in_flight == 4
+
+
+def test_the_ladder_is_climbed_before_the_first_depth_is_written(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    ask(opened, tmp_path)
+    assert bench.did.index("climb") >= 0
+    assert "admitted a to change a setting" in bench.did
+    assert "admitted a to write" not in bench.did
+
+
+def test_every_replay_is_on_record(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    ask(opened, tmp_path, rounds=2)
+    rows = [row for row in kept(bench.folder, "environment") if row["name"].startswith("replay")]
+    assert [row["name"].rpartition(" of ")[2] for row in rows] == [
+        "few, round 1, device queue depth 1",
+        "few, round 1, device queue depth 32",
+        "few, round 2, device queue depth 32",
+        "few, round 2, device queue depth 1",
+    ]
+    assert rows[0]["value"] == "reads: 3 of 10 ms on average; writes: 0 of 0 ms; in 1.5 s"
+    assert sum(row["seconds"] for row in kept(bench.folder, "phases")) == 6.0
+
+
+@pytest.mark.parametrize(
+    ("keys", "wrote"),
+    [(("allowed", True), True), (("allowed", False), False), (("forbidden", True), False)],
+)
+def test_writes_need_both_keys(
+    drive: Drive, opened: OpenVisit, tmp_path: Path, keys: tuple[str, bool], wrote: bool
+) -> None:
+    key, option = keys
+    opened.spec = opened.spec.model_copy(update={"writes": key})
+    opened.station.run = changed(opened.station.run, allow_writes=option)
+    answer = ask(opened, tmp_path)
+    assert answer.wrote is wrote
+    assert {writes for *_, writes in drive.seen} == {wrote}
+    assert counts_of(drive.traces[0])[1] == (1 if wrote else 0)
+    assert ("admitted a to write" in drive.bench.did) is wrote
+    assert any("reads alone" in note for note in answer.traces[0].notes) is not wrote
+
+
+def test_a_trace_of_a_larger_drive_is_scaled_and_says_so(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    bench.file("size").write_text(str(CAPACITY // 2 // 512))
+    answer = ask(opened, tmp_path)
+    assert any(note.startswith("SCALED") for note in answer.traces[0].notes)
+    assert int(drive.traces[0].end.max()) <= CAPACITY // 2
+
+
+def test_what_is_asked_stands_for_what_the_header_says(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    answer = ask(opened, tmp_path, in_flight=9, timing="kept", requests=1)
+    assert {(in_flight, timing) for _, in_flight, timing, _ in drive.seen} == {(9, "kept")}
+    assert (answer.traces[0].requests, answer.traces[0].in_flight) == (1, 9)
+
+
+def test_a_drive_without_ncq_is_a_baseline(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    plain = decode(image(model="MODEL", serial="SERIAL-a", words={75: 0, 76: 0}))
+    opened.drive = changed(opened.drive, identify=plain, queue_depth=1)
+    bench.file("device/queue_depth").write_text("1")
+    stash: Stash = {}
+    answer = ask(opened, tmp_path, stash)
+    assert stash[VERDICTS] == [{"estimate": "no NCQ: a baseline", "drive_seconds": 4.5}]
+    assert answer.depth is None
+    assert [depth for depth, *_ in drive.seen] == [1, 1, 1]
+    assert all(round_.on is None for round_ in answer.traces[0].rounds)
+
+
+def test_a_depth_that_somebody_left_at_1_is_no_baseline(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    opened.drive = changed(opened.drive, queue_depth=1)
+    bench.file("device/queue_depth").write_text("1")
+    assert ask(opened, tmp_path).depth == 32
+    assert bench.file("device/queue_depth").read_text() == "1"
+
+
+def test_a_drive_that_fails_in_the_middle_gets_its_depth_back(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    drive.fails_at = 1
+    with pytest.raises(DriveFault):
+        ask(opened, tmp_path)
+    assert bench.file("device/queue_depth").read_text() == "32"
+    assert not (tmp_path / "answer.json").exists()
+
+
+def test_an_unsound_trace_is_not_replayed(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    bad = kept_trace(tmp_path, few(), "bad", requests=9)
+    with pytest.raises(Misuse, match="the header says 9"):
+        ask(opened, tmp_path, traces=[str(bad)])
+    assert drive.seen == []

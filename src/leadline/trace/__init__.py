@@ -1,0 +1,1 @@
+"""Block traces: generated or recorded, kept as iologs of fio, checked, fitted, replayed."""

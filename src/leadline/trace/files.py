@@ -1,0 +1,70 @@
+"""Trace files: an iolog, compressed, and its header beside it."""
+
+import gzip
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+from leadline.drive.text import plain
+from leadline.errors import Misuse
+from leadline.trace.checks import Inspector, Problem
+from leadline.trace.header import Header, header_path, name_of, read_header
+from leadline.trace.iolog import Piece, read_iolog, write_iolog
+from leadline.trace.trace import Trace, joined
+
+_LEVEL = 1
+"""Of compression: digits gain little from more, and it is what most of the writing's time is."""
+
+
+def save_trace(path: Path, trace: Trace, header: Header) -> None:
+    """Write a trace to `path` (NAME.iolog.gz) and its header beside it.
+
+    The same trace gives the same bytes.  Raises Misuse where the files cannot be written.
+    """
+    name_of(path)
+    try:
+        with (
+            path.open("wb") as file,
+            gzip.GzipFile("", "wb", compresslevel=_LEVEL, fileobj=file, mtime=0) as packed,
+        ):
+            write_iolog(packed, trace)
+        header_path(path).write_text(header.model_dump_json(indent=2) + "\n", "utf-8")
+    except OSError as error:
+        raise Misuse(f"{plain(str(path))}: {error.strerror}; name a place to write to") from error
+
+
+def load_trace(path: Path) -> tuple[Trace, Header]:
+    """A trace and its header.  Raises Misuse, by file and line, for one not fit to be replayed."""
+    pieces: list[Trace] = []
+    header, problems = inspect(path, lambda piece: pieces.append(piece.trace))
+    if problems:
+        shown = plain(str(path))
+        raise Misuse("\n".join(f"{shown}:{problem}" for problem in problems))
+    return joined(pieces), header
+
+
+def inspect(
+    path: Path, keep: Callable[[Piece], object] = lambda _: None
+) -> tuple[Header, tuple[Problem, ...]]:
+    """A trace's header, and all that is wrong with its requests; `keep` is handed these.
+
+    Raises Misuse where there is nothing to look at: no header, no iolog, a file cut off.
+    """
+    header = read_header(path)
+    inspector = Inspector(header)
+    shown = plain(str(path))
+    try:
+        with gzip.open(path, "rb") as text:
+            for piece in read_iolog(text, shown):
+                inspector.look(piece)
+                keep(piece)
+    except (EOFError, zlib.error) as error:
+        after = f"after {inspector.requests} requests" if inspector.requests else "at once"
+        raise Misuse(f"{shown}: the file is cut off or damaged {after}; copy it again") from error
+    except gzip.BadGzipFile as error:
+        raise Misuse(
+            f"{shown}: this is not compressed by gzip, or damaged; copy it again"
+        ) from error
+    except OSError as error:
+        raise Misuse(f"{shown}: {error.strerror}; name a file with a trace") from error
+    return header, inspector.problems()

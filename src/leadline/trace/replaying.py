@@ -1,0 +1,80 @@
+"""Replay a trace on a drive of a rig, by fio."""
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from leadline.errors import DriveFault, RigTrouble
+from leadline.host.programs import require
+from leadline.host.trouble import DeadlinePassed, last_lines
+from leadline.load.fio import DRIVE_ERRORS
+from leadline.load.output import split_output
+from leadline.trace.replay_job import (
+    FIO_MINIMUM,
+    Replayed,
+    Timing,
+    archive,
+    counts_of,
+    failures,
+    times_of,
+)
+from leadline.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from leadline.host.connection import Host
+
+STARTUP_S = 60.0
+STRETCH = 4.0
+"""How many times as long as recorded a trace may take, besides SLOWEST_S a request."""
+SLOWEST_S = 0.1
+
+
+def replay(
+    host: "Host", node: str, trace: Trace, in_flight: int, timing: Timing, *, writes: bool
+) -> Replayed:
+    """Replay `trace` on `node`; whoever calls holds the write guard's leave where it `writes`.
+
+    Raises DriveFault when requests failed, RigTrouble when fio is missing, older than
+    FIO_MINIMUM, did not run, or did not replay every request; ValueError for a trace that
+    writes without leave.
+    """
+    if counts_of(trace)[1] and not writes:
+        raise ValueError("a trace that writes needs leave to write: fit it to reads alone")
+    require(host, "fio", FIO_MINIMUM)
+    where = f"{host.name}: {node}"
+    script = files("leadline.trace").joinpath("replay.sh").read_text("ascii")
+    argv = ["sh", "-c", script, "leadline-replay"]
+    if not writes:
+        argv.append("--readonly")
+    deadline = STARTUP_S + STRETCH * trace.seconds + SLOWEST_S * len(trace)
+    sent = archive(node, trace, in_flight, timing, writes=writes)
+    try:
+        done = host.run(argv, input=sent, deadline=deadline, check=False)
+    except DeadlinePassed as late:
+        raise DeadlinePassed(
+            f"{where}: fio did not end its replay of {len(trace)} requests within "
+            f"{deadline:.0f} s, and was ended; does the drive still answer?"
+            f"{last_lines(late.stderr)}",
+            late.stdout,
+            late.stderr,
+        ) from None
+    document, notes = split_output(done.stdout.decode("utf-8", "replace"))
+    said = last_lines(notes + done.stderr.decode("utf-8", "replace")) or " nothing"
+    jobs = document["jobs"] if document else []
+    errors = {int(job.get("error", 0)) for job in jobs} - {0}
+    failed = sum(map(failures, jobs))
+    if errors & DRIVE_ERRORS or failed:
+        count = f"{failed} " if failed else ""
+        raise DriveFault(f"{where}: {count}requests of the replay failed. fio said:{said}")
+    if document is None or errors or done.exit_code != 0:
+        raise RigTrouble(
+            f"{where}: fio replayed nothing (exit code {done.exit_code}); is the device there, "
+            f"not mounted, and room in /dev/shm or /tmp? It said:{said}"
+        )
+    replayed = times_of(document)
+    found, wanted = (replayed.reads.count, replayed.writes.count), counts_of(trace)
+    if found != wanted:
+        raise RigTrouble(
+            f"{where}: fio replayed {found[0]} reads and {found[1]} writes of {wanted[0]} and "
+            f"{wanted[1]}; the figures would be of another load. It said:{said}"
+        )
+    return replayed
