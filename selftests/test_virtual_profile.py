@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import Misuse
-from leadline.virtual.profile import Faults, Profile, load_profile
+from leadline.virtual.faults import Faults
+from leadline.virtual.profile import Profile, load_profile
 
 PROFILES = Path(__file__).parent.parent / "rigs" / "profiles"
 GOOD = {

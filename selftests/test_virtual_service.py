@@ -6,14 +6,8 @@ import itertools
 
 import pytest
 
-from leadline.virtual.profile import (
-    DepthFault,
-    Faults,
-    LongTail,
-    Profile,
-    SlowStart,
-    Stall,
-)
+from leadline.virtual.faults import DepthFault, Faults, LongTail, SlowStart, Stall
+from leadline.virtual.profile import Profile
 from leadline.virtual.request_log import Request, rate_between, true_rates
 from leadline.virtual.service import Op, Service
 

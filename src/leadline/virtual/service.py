@@ -19,7 +19,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from leadline.virtual.profile import Profile, Stall
+from leadline.virtual.faults import Stall
+from leadline.virtual.profile import Profile
 
 Op = Literal["read", "write", "flush"]
 
