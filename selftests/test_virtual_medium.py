@@ -1,6 +1,7 @@
 """The virtual drive as QEMU meets it: a file that is slow, and forgets what was not flushed."""
 
 import errno
+import itertools
 import mmap
 import os
 import random
@@ -213,6 +214,27 @@ def test_requests_never_exceed_the_channels(make_drive: MakeDrive) -> None:
     early = [n for n, took in enumerate(took_ns) if took < (n // 3 + 1) * 20_000_000]
     assert len(log) > 100
     assert early == []
+
+
+@pytest.mark.parametrize("reorders", ["true", "false"])
+def test_a_disk_answers_out_of_order_only_if_it_reorders(
+    make_drive: MakeDrive, reorders: str
+) -> None:
+    drive = make_drive(
+        "channels: 1\nread_ms: 0.2\nwrite_ms: 0.2\n"
+        f"rotation: {{rpm: 7200, mb_per_s: 20, reorders: {reorders}, read_ahead_kib: 0}}\n"
+    )
+    drive.power_on()
+    load(drive, 8, 2.0)
+    assert drive.end(signal.SIGTERM) == 0
+    log = sorted(drive.log(), key=lambda r: r.start_ns)
+    assert len(log) > 50
+    assert all(r.error == 0 for r in log)
+    overtaken = sum(
+        later.end_ns < earlier.end_ns - 1_000_000  # two answers due together may change places
+        for earlier, later in itertools.pairwise(log)
+    )
+    assert (overtaken > len(log) / 10) if reorders == "true" else overtaken == 0
 
 
 def test_a_power_cut_loses_exactly_what_was_not_flushed(make_drive: MakeDrive) -> None:

@@ -18,6 +18,7 @@ import os
 import signal
 import stat
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,8 @@ from leadline.errors import Misuse, RigTrouble
 from leadline.virtual import mount
 from leadline.virtual.profile import SECTOR_BYTES, Profile, load_profile
 from leadline.virtual.request_log import Request, RequestLog
-from leadline.virtual.service import Op, Service
+from leadline.virtual.scheduling import Op
+from leadline.virtual.service import Service
 from leadline.virtual.store import Store
 
 FILE_NAME = "medium"
@@ -134,6 +136,7 @@ class Medium:
             except OSError as trouble:
                 error = errno.EIO  # not ENOSPC: QEMU would stop the machine and wait for room
                 self._complain(op, trouble)
+        admission.wait_begun()
         time.sleep(max(0, admission.due_ns - time.monotonic_ns()) / 1e9)
         self._service.complete()
         end_ns = time.monotonic_ns()
@@ -167,6 +170,8 @@ def serve(profile: Profile, state: Path, mount_point: Path, cycle: int) -> None:
     mount.prepare(mount_point)
     power_on_ns = time.monotonic_ns()
     service = Service(profile, cycle=cycle, power_on_ns=power_on_ns)
+    if service.holds:
+        threading.Thread(target=service.run_decisions, name="scheduler", daemon=True).start()
     log = RequestLog(state / LOG_NAME, _log_header(profile, cycle, power_on_ns))
     sys.setswitchinterval(0.0005)  # a request that falls due must not wait 5 ms for another thread
     try:

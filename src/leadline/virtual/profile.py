@@ -31,6 +31,7 @@ from leadline.virtual.quantities import (
     Seconds,
     Serial,
 )
+from leadline.virtual.rotation import Rotation
 
 SECTOR_BYTES = 512
 
@@ -68,6 +69,9 @@ class Profile(Entry):
         ge=0,
         le=1,
         description="the service time's standard deviation as a share of it, 0 to 1",
+    )
+    rotation: Rotation | None = Field(
+        default=None, description="a mapping of rpm, mb_per_s and more, for a disk"
     )
     ready_s: Seconds = Field(default=0.0, description=READY_S)
     write_cache: bool = Field(
@@ -116,6 +120,10 @@ def _require_a_drive(drive: Profile) -> None:
         raise Unfit(f"firmware {drive.firmware}", "a SCSI revision of at most 4 characters")
     if drive.wwn is not None and len(drive.wwn) > 18:  # ATA8-ACS words 108-111: 64 bits
         raise Unfit(f"wwn {drive.wwn}", "one of 16 digits, as in 0x5000c5000000a001")
+    if drive.rotation is not None and drive.channels != 1:
+        raise Unfit(
+            f"rotation and {drive.channels} channels", "channels: 1, for a disk has one arm"
+        )
     worst = max(drive.faults.bad_lbas, default=0)
     if worst * SECTOR_BYTES >= drive.capacity_bytes:
         raise Unfit(f"the bad sector {worst}", "one below the capacity")

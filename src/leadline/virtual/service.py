@@ -5,24 +5,27 @@ its answer is due, and the thread that carries it sleeps until then.  So the ord
 first come, first served, an oversleeping thread delays its own request and no other, and the
 same arrivals with the same seed give the same answers.
 
+A drive that reorders cannot tell on arrival.  It holds the request (`scheduling`), a thread of
+its own (`run_decisions`) makes each decision when it falls, and what is decided follows from the
+arrivals and the seed all the same.
+
 Times are integers in nanoseconds of `time.monotonic_ns`.
 """
 
 from __future__ import annotations
 
 import errno
-import heapq
 import random
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
+from leadline.virtual.disk import Disk
 from leadline.virtual.faults import Stall
 from leadline.virtual.profile import Profile
-
-Op = Literal["read", "write", "flush"]
+from leadline.virtual.scheduling import Channels, Command, Held, Op
 
 # A host refills its queue a moment after each answer, so the number in flight flickers just below
 # the depth that it offers.  The depth is therefore the most in flight over a short while.
@@ -34,28 +37,29 @@ class Admission:
     """What becomes of one request.  `error` is an errno, 0 for none."""
 
     arrived_ns: int
-    due_ns: int
     in_flight: int
     error: int
+    planned_ns: int
+    held: Command | None = None
+
+    @property
+    def due_ns(self) -> int:
+        """When it is to be answered; of a request that is held, once it has been begun."""
+        return self.planned_ns if self.held is None else self.held.due_ns
+
+    def wait_begun(self) -> None:
+        """Until `due_ns` is known."""
+        if self.held is not None:
+            self.held.begun.wait()
 
 
 @dataclass(frozen=True, slots=True)
 class _Fate:
+    noise: float
+    """How many times as long it takes by chance."""
     factor: float
+    """And how many times as long as that for a fault."""
     error: int
-
-
-class _Channels:
-    """Identical servers behind one queue, as the moments at which each falls free."""
-
-    def __init__(self, count: int) -> None:
-        self._free_ns = [0] * count
-
-    def next_start(self, ready_ns: int) -> int:
-        return max(ready_ns, self._free_ns[0])
-
-    def occupy_until(self, end_ns: int) -> None:
-        heapq.heapreplace(self._free_ns, end_ns)
 
 
 class _RecentPeak:
@@ -111,12 +115,30 @@ class Service:
         self._profile = profile
         self._power_on_ns = power_on_ns
         self._ready_ns = power_on_ns + round(profile.ready_s * 1e9)
-        self._channels = _Channels(1 if profile.faults.serialise else profile.channels)
+        self._channels = Channels(1 if profile.faults.serialise else profile.channels)
+        self._held = self._holding(profile)
         self._random = random.Random(f"{profile.seed}:{cycle}")
         self._bad_lbas = sorted(profile.faults.bad_lbas)
         self._in_flight = 0
         self._peak = _RecentPeak(DEPTH_WINDOW_NS)
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds requests that it has not begun, and needs `decide`."""
+        return self._held is not None
+
+    def _holding(self, profile: Profile) -> Held | None:
+        if profile.rotation is None:
+            return None
+        rotation = profile.rotation
+        return Held(
+            Disk(rotation, profile.capacity_bytes, write_cache=profile.write_cache),
+            self._done,
+            reorders=rotation.reorders,
+            overtaken_at_most=rotation.overtaken_at_most,
+        )
 
     def admit(
         self, op: Op, lba: int, sectors: int, now_ns: int, *, touches_flash: bool = True
@@ -131,24 +153,58 @@ class Service:
             if op == "flush" or not touches_flash:
                 beside_ms = self._profile.flush_ms if op == "flush" else self._profile.overhead_ms
                 due_ns = self._done(max(now_ns, self._ready_ns), round(beside_ms * 1e6))
-                return Admission(now_ns, due_ns, self._in_flight, 0)
+                return Admission(now_ns, self._in_flight, 0, due_ns)
             depth = self._peak.after(now_ns, self._in_flight)
             fate = self._fate(op, lba, sectors)
-            factor = fate.factor * self._factor_now(depth, now_ns)
-            due_ns = self._schedule(op, factor, now_ns)
-            return Admission(now_ns, due_ns, self._in_flight, fate.error)
+            stretch = fate.factor * self._factor_now(depth, now_ns)
+            work_ns = self._work_ns(op) * fate.noise
+            arrived_ns = max(now_ns, self._ready_ns) + round(self._profile.overhead_ms * 1e6)
+            if self._held is None:
+                due_ns = self._schedule(arrived_ns, round(work_ns * stretch))
+                return Admission(now_ns, self._in_flight, fate.error, due_ns)
+            command = Command(op, lba, sectors, arrived_ns, round(work_ns), stretch)
+            self._held.decide(arrived_ns)
+            self._held.add(command)
+            self._changed.notify()
+            return Admission(now_ns, self._in_flight, fate.error, 0, command)
+
+    def decide(self, now_ns: int) -> None:
+        """Begin what is to be begun by now."""
+        with self._lock:
+            self._decide(now_ns)
+
+    def next_decision_ns(self) -> int | None:
+        """When there is something to begin if nothing arrives; None when nothing is held."""
+        with self._lock:
+            return self._held.next_ns() if self._held is not None else None
+
+    def run_decisions(self) -> None:
+        """Make decisions as they fall, for ever.  For a thread of its own."""
+        with self._changed:
+            while True:
+                next_ns = self._decide(time.monotonic_ns())
+                if next_ns is None:
+                    self._changed.wait()
+                else:
+                    self._changed.wait(max(0, next_ns - time.monotonic_ns()) / 1e9)
+
+    def _decide(self, now_ns: int) -> int | None:
+        if self._held is None:
+            return None
+        self._held.decide(now_ns)
+        return self._held.next_ns()
 
     def complete(self) -> None:
         """One admitted request has been answered."""
         with self._lock:
             self._in_flight -= 1
 
-    def _schedule(self, op: Op, factor: float, now_ns: int) -> int:
-        profile = self._profile
-        service_ms = profile.read_ms if op == "read" else profile.write_ms
-        work_ns = round(service_ms * factor * 1e6)
-        arrived_ns = max(now_ns, self._ready_ns) + round(profile.overhead_ms * 1e6)
-        end_ns = self._done(self._channels.next_start(arrived_ns), work_ns)
+    def _work_ns(self, op: Op) -> float:
+        service_ms = self._profile.read_ms if op == "read" else self._profile.write_ms
+        return service_ms * 1e6
+
+    def _schedule(self, arrived_ns: int, work_ns: int) -> int:
+        end_ns = self._done(max(arrived_ns, self._channels.free_ns), work_ns)
         self._channels.occupy_until(end_ns)
         return end_ns
 
@@ -178,11 +234,12 @@ class Service:
         """
         normal, tail, failure = self._random.gauss(), self._random.random(), self._random.random()
         profile, faults = self._profile, self._profile.faults
-        factor = max(0.1, 1.0 + profile.jitter * normal)
+        noise = max(0.1, 1.0 + profile.jitter * normal)
+        factor = 1.0
         if faults.long_tail is not None and tail * faults.long_tail.one_in < 1.0:
-            factor *= faults.long_tail.times
+            factor = faults.long_tail.times
         fails = op == "read" and (
             failure < faults.read_error_rate
             or any(lba <= bad < lba + sectors for bad in self._bad_lbas)
         )
-        return _Fate(factor, errno.EIO if fails else 0)
+        return _Fate(noise, factor, errno.EIO if fails else 0)
