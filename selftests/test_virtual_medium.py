@@ -306,6 +306,18 @@ def test_a_bad_sector_is_an_input_output_error_and_its_neighbour_none(
     assert [(r.lba, r.error) for r in drive.log()] == [(8, errno.EIO), (16, 0)]
 
 
+def test_wrong_data_is_other_sectors_own_and_only_when_queued(make_drive: MakeDrive) -> None:
+    drive = make_drive("channels: 8\nread_ms: 1\nwrite_ms: 1\nfaults: {wrong_data: {one_in: 2}}\n")
+    drive.power_on()
+    blocks = [SECTORS * n for n in range(64)]
+    assert [drive.read(lba) for lba in blocks] == [unwritten_pattern(n, SECTORS) for n in blocks]
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(drive.read, blocks))
+    held = [int.from_bytes(data[:8], "little") for data in found]
+    assert [unwritten_pattern(lba, SECTORS) for lba in held] == found
+    assert 10 < sum(lba != asked for lba, asked in zip(held, blocks, strict=True)) < 54
+
+
 def test_the_end_of_the_drive(make_drive: MakeDrive) -> None:
     drive = make_drive(QUICK)
     drive.power_on()

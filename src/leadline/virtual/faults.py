@@ -82,6 +82,45 @@ class SlowStart(Entry):
     factor: Factor = Field(description=FACTOR)
 
 
+class InterferingStreams(Entry):
+    """Sequential reads are slow while the host keeps more than one request in flight.
+
+    A disk reads nothing ahead then, either.
+    """
+
+    factor: Factor = Field(description=FACTOR)
+
+
+class LargeRequests(Entry):
+    """Requests above a size fail, or take very long."""
+
+    over_kib: float = Field(
+        ge=0, le=1 << 20, allow_inf_nan=False, description="KiB, the largest that does not suffer"
+    )
+    fails: bool = Field(default=True, description="true (it is an error) or false")
+    seconds: Seconds = Field(default=0.0, description="seconds that it takes longer")
+
+
+class EndOfRange(Entry):
+    """Requests for the last sectors hang."""
+
+    sectors: int = Field(ge=1, description="how many sectors, from 1")
+    seconds: Seconds = Field(description="seconds that such a request takes longer")
+
+
+class Starvation(Entry):
+    """Now and then a request waits while newer ones overtake it, if there are any."""
+
+    one_in: OneIn = Field(description=ONE_IN)
+    seconds: Seconds = Field(description="seconds after which it has its turn all the same")
+
+
+class WrongData(Entry):
+    """Now and then a read is answered with other sectors' data, if requests are queued."""
+
+    one_in: OneIn = Field(description=ONE_IN)
+
+
 class Change(Entry):
     """What is different once the drive has been through so many power cycles."""
 
@@ -115,6 +154,13 @@ class Faults(Entry):
     )
     long_tail: LongTail | None = Field(default=None, description="{one_in, times}")
     slow_after_power_on: SlowStart | None = Field(default=None, description="{seconds, factor}")
+    interfering_streams: InterferingStreams | None = Field(default=None, description="{factor}")
+    large_requests: LargeRequests | None = Field(
+        default=None, description="{over_kib, fails, seconds}"
+    )
+    end_of_range: EndOfRange | None = Field(default=None, description="{sectors, seconds}")
+    starvation: Starvation | None = Field(default=None, description="{one_in, seconds}")
+    wrong_data: WrongData | None = Field(default=None, description="{one_in}")
     ignore_flush: bool = Field(
         default=False, description="true (a flush is acknowledged and not done) or false"
     )

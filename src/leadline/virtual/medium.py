@@ -102,7 +102,7 @@ class Medium:
             return b""
         lba, skip = divmod(offset, SECTOR_BYTES)
         sectors = -(-(skip + size) // SECTOR_BYTES)
-        data = self._serve("read", lba, sectors, lambda: self._store.read(lba, sectors))
+        data = self._serve("read", lba, sectors, lambda source: self._store.read(source, sectors))
         return data[skip : skip + size]
 
     def write(self, _path: str, data: bytes, offset: int, _file: object) -> int:
@@ -112,16 +112,16 @@ class Medium:
         if offset + len(data) > self._profile.capacity_bytes:
             raise OSError(errno.EIO, "beyond the last sector")
         lba, sectors = offset // SECTOR_BYTES, len(data) // SECTOR_BYTES
-        self._serve("write", lba, sectors, lambda: self._store.write(lba, data))
+        self._serve("write", lba, sectors, lambda _: self._store.write(lba, data))
         return len(data)
 
     def fsync(self, _path: str, _datasync: int, _file: object) -> int:
         """FLUSH CACHE: all that was acknowledged before is safe when this returns."""
-        self._serve("flush", 0, 0, self._store.flush)
+        self._serve("flush", 0, 0, lambda _: self._store.flush())
         return 0
 
-    def _serve(self, op: Op, lba: int, sectors: int, act: Callable[[], bytes | None]) -> bytes:
-        """Do the request at once, and answer it when a drive would.
+    def _serve(self, op: Op, lba: int, sectors: int, act: Callable[[int], bytes | None]) -> bytes:
+        """Do the request at once, and answer it when a drive would; `act` is given the sector.
 
         What it does to the data happens on arrival: until the answer, no order is promised
         against other requests, and so the work costs none of the service time.
@@ -132,7 +132,7 @@ class Medium:
         data, error = b"", admission.error
         if not error:
             try:
-                data = act() or b""
+                data = act(admission.lba) or b""
             except OSError as trouble:
                 error = errno.EIO  # not ENOSPC: QEMU would stop the machine and wait for room
                 self._complain(op, trouble)

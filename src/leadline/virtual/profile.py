@@ -8,13 +8,14 @@ profile's seed and the order and time in which requests arrive, so that a run ca
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from leadline.inventory.document import read
 from leadline.inventory.fields import Entry, Text, Unfit, Wwn
 from leadline.inventory.shape import require
+from leadline.virtual.behaviour import GarbageCollection, WarmUp
 from leadline.virtual.faults import Faults
 from leadline.virtual.quantities import (
     CAPACITY,
@@ -26,6 +27,7 @@ from leadline.virtual.quantities import (
     WRITE_MS,
     Capacity,
     Firmware,
+    MegabytesPerSecond,
     Milliseconds,
     Model,
     Seconds,
@@ -59,9 +61,22 @@ class Profile(Entry):
     )
     read_ms: Milliseconds = Field(description=READ_MS)
     write_ms: Milliseconds = Field(description=WRITE_MS)
+    read_ms_per_mib: Milliseconds = Field(
+        default=0.0, description="milliseconds more in a channel for each MiB of a read"
+    )
+    write_ms_per_mib: Milliseconds = Field(
+        default=0.0, description="milliseconds more in a channel for each MiB of a write"
+    )
     overhead_ms: Milliseconds = Field(
         default=0.0,
         description="milliseconds that a request spends outside the channels, beside others",
+    )
+    queueing_ms: Milliseconds = Field(
+        default=0.0,
+        description="milliseconds more in a channel while the host has more than one in flight",
+    )
+    link_mb_per_s: MegabytesPerSecond | None = Field(
+        default=None, description="megabytes a second over the link that all requests share"
     )
     flush_ms: Milliseconds = Field(default=2.0, description="milliseconds that a flush takes")
     jitter: float = Field(
@@ -70,8 +85,15 @@ class Profile(Entry):
         le=1,
         description="the service time's standard deviation as a share of it, 0 to 1",
     )
+    distribution: Literal["normal", "lognormal", "exponential"] = Field(
+        default="normal", description="normal, lognormal or exponential"
+    )
     rotation: Rotation | None = Field(
         default=None, description="a mapping of rpm, mb_per_s and more, for a disk"
+    )
+    warm_up: WarmUp | None = Field(default=None, description="{seconds, factor}")
+    garbage_collection: GarbageCollection | None = Field(
+        default=None, description="{every_mib, seconds, write_factor, read_factor}"
     )
     ready_s: Seconds = Field(default=0.0, description=READY_S)
     write_cache: bool = Field(
@@ -127,6 +149,9 @@ def _require_a_drive(drive: Profile) -> None:
     worst = max(drive.faults.bad_lbas, default=0)
     if worst * SECTOR_BYTES >= drive.capacity_bytes:
         raise Unfit(f"the bad sector {worst}", "one below the capacity")
+    end = drive.faults.end_of_range
+    if end is not None and end.sectors * SECTOR_BYTES > drive.capacity_bytes:
+        raise Unfit(f"an end_of_range of {end.sectors} sectors", "no more than the drive has")
 
 
 def load_profile(path: Path) -> Profile:

@@ -14,17 +14,16 @@ Times are integers in nanoseconds of `time.monotonic_ns`.
 
 from __future__ import annotations
 
-import errno
-import random
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from leadline.virtual.disk import Disk
+from leadline.virtual.fate import Fate, Fates
 from leadline.virtual.faults import Stall
-from leadline.virtual.profile import Profile
+from leadline.virtual.profile import SECTOR_BYTES, Profile
 from leadline.virtual.scheduling import Channels, Command, Held, Op
 
 # A host refills its queue a moment after each answer, so the number in flight flickers just below
@@ -32,13 +31,16 @@ from leadline.virtual.scheduling import Channels, Command, Held, Op
 DEPTH_WINDOW_NS = 50_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What becomes of one request.  `error` is an errno, 0 for none."""
+class Admission(NamedTuple):
+    """A request that has been taken in.
+
+    `error` is an errno, 0 for none; `lba` is where the data is that it is answered with.
+    """
 
     arrived_ns: int
     in_flight: int
     error: int
+    lba: int
     planned_ns: int
     held: Command | None = None
 
@@ -53,13 +55,21 @@ class Admission:
             self.held.begun.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class _Fate:
-    noise: float
-    """How many times as long it takes by chance."""
-    factor: float
-    """And how many times as long as that for a fault."""
-    error: int
+class _Link:
+    """What all requests' data passes over, one after the other.
+
+    Counted before the channels for reads, too: on the rate and on the time of a lone request the
+    order has no influence, and so a request that hangs in its channel keeps no other from the link.
+    """
+
+    def __init__(self, megabytes_per_second: float) -> None:
+        self._sector_ns = SECTOR_BYTES / megabytes_per_second * 1e3
+        self._free_ns = 0
+
+    def passed_ns(self, now_ns: int, sectors: int) -> int:
+        """When so much that is there now has passed."""
+        self._free_ns = max(now_ns, self._free_ns) + round(sectors * self._sector_ns)
+        return self._free_ns
 
 
 class _RecentPeak:
@@ -117,8 +127,8 @@ class Service:
         self._ready_ns = power_on_ns + round(profile.ready_s * 1e9)
         self._channels = Channels(1 if profile.faults.serialise else profile.channels)
         self._held = self._holding(profile)
-        self._random = random.Random(f"{profile.seed}:{cycle}")
-        self._bad_lbas = sorted(profile.faults.bad_lbas)
+        self._fates = Fates(profile, cycle=cycle, power_on_ns=power_on_ns)
+        self._link = _Link(profile.link_mb_per_s) if profile.link_mb_per_s else None
         self._in_flight = 0
         self._peak = _RecentPeak(DEPTH_WINDOW_NS)
         self._lock = threading.Lock()
@@ -130,15 +140,17 @@ class Service:
         return self._held is not None
 
     def _holding(self, profile: Profile) -> Held | None:
-        if profile.rotation is None:
-            return None
         rotation = profile.rotation
-        return Held(
-            Disk(rotation, profile.capacity_bytes, write_cache=profile.write_cache),
-            self._done,
-            reorders=rotation.reorders,
-            overtaken_at_most=rotation.overtaken_at_most,
-        )
+        if rotation is not None:
+            return Held(
+                Disk(rotation, profile.capacity_bytes, write_cache=profile.write_cache),
+                self._done,
+                reorders=rotation.reorders,
+                overtaken_at_most=rotation.overtaken_at_most,
+            )
+        if profile.faults.starvation is not None:
+            return Held(self._channels, self._done, reorders=False, overtaken_at_most=0)
+        return None
 
     def admit(
         self, op: Op, lba: int, sectors: int, now_ns: int, *, touches_flash: bool = True
@@ -153,20 +165,20 @@ class Service:
             if op == "flush" or not touches_flash:
                 beside_ms = self._profile.flush_ms if op == "flush" else self._profile.overhead_ms
                 due_ns = self._done(max(now_ns, self._ready_ns), round(beside_ms * 1e6))
-                return Admission(now_ns, self._in_flight, 0, due_ns)
+                return Admission(now_ns, self._in_flight, 0, lba, due_ns)
             depth = self._peak.after(now_ns, self._in_flight)
-            fate = self._fate(op, lba, sectors)
-            stretch = fate.factor * self._factor_now(depth, now_ns)
-            work_ns = self._work_ns(op) * fate.noise
-            arrived_ns = max(now_ns, self._ready_ns) + round(self._profile.overhead_ms * 1e6)
+            fate = self._fates.of(op, lba, sectors, now_ns, depth)
+            work_ns = self._work_ns(op, sectors, depth) * fate.noise
+            ready_ns = max(now_ns, self._ready_ns)
+            if self._link is not None:
+                ready_ns = self._link.passed_ns(ready_ns, sectors)
+            ready_ns += round(self._profile.overhead_ms * 1e6)
             if self._held is None:
-                due_ns = self._schedule(arrived_ns, round(work_ns * stretch))
-                return Admission(now_ns, self._in_flight, fate.error, due_ns)
-            command = Command(op, lba, sectors, arrived_ns, round(work_ns), stretch)
-            self._held.decide(arrived_ns)
-            self._held.add(command)
-            self._changed.notify()
-            return Admission(now_ns, self._in_flight, fate.error, 0, command)
+                due_ns = self._schedule(ready_ns, round(work_ns * fate.stretch) + fate.delay_ns)
+                return Admission(now_ns, self._in_flight, fate.error, fate.lba, due_ns)
+            command = Command(op, lba, sectors, ready_ns, round(work_ns))
+            self._hold(command, fate, queued=depth > 1)
+            return Admission(now_ns, self._in_flight, fate.error, fate.lba, 0, command)
 
     def decide(self, now_ns: int) -> None:
         """Begin what is to be begun by now."""
@@ -199,8 +211,26 @@ class Service:
         with self._lock:
             self._in_flight -= 1
 
-    def _work_ns(self, op: Op) -> float:
-        service_ms = self._profile.read_ms if op == "read" else self._profile.write_ms
+    def _hold(self, command: Command, fate: Fate, *, queued: bool) -> None:
+        assert self._held is not None
+        command.stretch, command.delay_ns = fate.stretch, fate.delay_ns
+        command.starved_ns = fate.starved_ns
+        command.reads_ahead = not (queued and self._profile.faults.interfering_streams)
+        self._held.decide(command.arrived_ns)
+        self._held.add(command)
+        self._changed.notify()
+
+    def _work_ns(self, op: Op, sectors: int, depth: int) -> float:
+        """Time in a channel, before chance."""
+        profile = self._profile
+        if op == "read":
+            service_ms, ms_per_mib = profile.read_ms, profile.read_ms_per_mib
+        else:
+            service_ms, ms_per_mib = profile.write_ms, profile.write_ms_per_mib
+        if ms_per_mib:
+            service_ms += ms_per_mib * sectors * SECTOR_BYTES / 2**20
+        if depth > 1:
+            service_ms += profile.queueing_ms
         return service_ms * 1e6
 
     def _schedule(self, arrived_ns: int, work_ns: int) -> int:
@@ -213,33 +243,3 @@ class Service:
         if not stalls:
             return start_ns + work_ns
         return through_stalls(start_ns, work_ns, stalls, self._power_on_ns)
-
-    def _factor_now(self, depth: int, now_ns: int) -> float:
-        """By how much the service time is stretched at this depth, and this long after power-on."""
-        faults = self._profile.faults
-        factor = 1.0
-        for slow in faults.slow_depths:
-            if slow.covers(depth):
-                factor *= slow.factor
-        warm_up = faults.slow_after_power_on
-        if warm_up is not None and now_ns < self._power_on_ns + round(warm_up.seconds * 1e9):
-            factor *= warm_up.factor
-        return factor
-
-    def _fate(self, op: Op, lba: int, sectors: int) -> _Fate:
-        """What chance has in store for this request.
-
-        Every request draws the same three numbers, so that switching one fault on leaves the
-        course of the others, and of the jitter, as it was.
-        """
-        normal, tail, failure = self._random.gauss(), self._random.random(), self._random.random()
-        profile, faults = self._profile, self._profile.faults
-        noise = max(0.1, 1.0 + profile.jitter * normal)
-        factor = 1.0
-        if faults.long_tail is not None and tail * faults.long_tail.one_in < 1.0:
-            factor = faults.long_tail.times
-        fails = op == "read" and (
-            failure < faults.read_error_rate
-            or any(lba <= bad < lba + sectors for bad in self._bad_lbas)
-        )
-        return _Fate(noise, factor, errno.EIO if fails else 0)
