@@ -38,7 +38,12 @@ READY_S = 30.0
 
 NO_SERVICE = "channels: 64\nread_ms: 0\nwrite_ms: 0\nflush_ms: 0\n"
 SSD = f"channels: {CHANNELS}\nread_ms: {READ_MS}\nwrite_ms: {READ_MS}\n"
-DISK = "channels: 1\nread_ms: 0.2\nwrite_ms: 0.2\nrotation: {rpm: 7200, mb_per_s: 150}\n"
+DISK = """\
+channels: 1
+read_ms: 0.2
+write_ms: 0.2
+rotation: {rpm: 7200, mb_per_s: 150, write_behind: 32}
+"""
 
 
 @dataclass
@@ -159,13 +164,13 @@ def _contents(lba: int, versions: list[int]) -> bytes:
     )
 
 
-def wrong_operations(folder: Path, operations: int) -> int:
+def wrong_operations(folder: Path, operations: int, profile: str = NO_SERVICE) -> int:
     """How many of so many verified operations met a wrong byte; power is cut after them."""
-    with powered(folder, NO_SERVICE, cut=True) as drive:
+    with powered(folder, profile, cut=True) as drive:
         verifiers = [Verifier(drive, mine) for mine in range(THREADS)]
         _on_threads(verifiers, lambda each: each.run(operations // THREADS))
         os.fsync(drive.file)
-    with powered(folder, NO_SERVICE) as drive:
+    with powered(folder, profile) as drive:
         for verifier in verifiers:
             verifier.drive = drive
         _on_threads(verifiers, Verifier.check_all)

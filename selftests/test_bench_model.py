@@ -28,14 +28,15 @@ def test_every_byte_is_right_under_32_threads_and_after_a_power_cut(tmp_path: Pa
     assert model.wrong_operations(tmp_path, 20_000) == 0
 
 
+def test_every_byte_of_a_disk_is_right_in_whatever_order_it_is_served(tmp_path: Path) -> None:
+    assert model.wrong_operations(tmp_path, 1_280, model.DISK) == 0
+
+
 @pytest.mark.parametrize(
     "fault", ["faults: {wrong_data: {one_in: 100}}\n", "faults: {ignore_flush: true}\n"]
 )
-def test_a_wrong_byte_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
-    monkeypatch.setattr(model, "NO_SERVICE", model.NO_SERVICE + fault)
-    assert model.wrong_operations(tmp_path, 3_200) > 0
+def test_a_wrong_byte_is_counted(tmp_path: Path, fault: str) -> None:
+    assert model.wrong_operations(tmp_path, 3_200, model.NO_SERVICE + fault) > 0
 
 
 def test_a_lone_request_takes_the_service_time_of_the_profile(tmp_path: Path) -> None:

@@ -216,6 +216,9 @@ def test_requests_never_exceed_the_channels(make_drive: MakeDrive) -> None:
     assert early == []
 
 
+DISK = "channels: 1\nread_ms: 0.2\nwrite_ms: 0.2\nrotation: {rpm: 7200, mb_per_s: 20}\n"
+
+
 @pytest.mark.parametrize("reorders", ["true", "false"])
 def test_a_disk_answers_out_of_order_only_if_it_reorders(
     make_drive: MakeDrive, reorders: str
@@ -393,8 +396,11 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_drive(make_drive: MakeDr
     assert drive.end(signal.SIGTERM) == 0
 
 
-def test_switching_off_under_load_answers_what_is_in_flight(make_drive: MakeDrive) -> None:
-    drive = make_drive("channels: 8\nread_ms: 50\nwrite_ms: 50\n")
+@pytest.mark.parametrize("fields", ["channels: 8\nread_ms: 50\nwrite_ms: 50\n", DISK])
+def test_switching_off_under_load_answers_what_is_in_flight(
+    make_drive: MakeDrive, fields: str
+) -> None:
+    drive = make_drive(fields)
     drive.power_on()
     file = os.open(drive.medium, os.O_RDONLY)
     began = threading.Barrier(9)

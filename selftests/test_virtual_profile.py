@@ -70,6 +70,15 @@ def test_text_that_looks_like_a_number_stays_text(tmp_path: Path) -> None:
             8,
             "no less than track_to_track_ms",
         ),
+        (
+            {
+                "rotation": "{rpm: 7200, mb_per_s: 150, write_behind: 8}",
+                "channels": "1",
+                "write_cache": "false",
+            },
+            1,
+            "write_cache: true",
+        ),
         ({"faults": "{bad_lbas: [2048]}"}, 1, "below the capacity"),
         ({"faults": "{read_error_rate: 1.5}"}, 8, "0 to 1"),
         ({"faults": "{slow_depths: [{factor: 2}]}"}, 8, "one of the two"),

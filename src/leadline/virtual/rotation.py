@@ -45,6 +45,13 @@ class Rotation(Entry):
         default=16, ge=1, le=1024, description="how many streams are read ahead of, 1 to 1024"
     )
 
+    write_behind: int = Field(
+        default=0,
+        ge=0,
+        le=256,
+        description="how many writes are answered before they are written, 0 to 256",
+    )
+
     @model_validator(mode="after")
     def _longer_seeks_take_longer(self) -> Self:
         if self.full_stroke_ms < self.track_to_track_ms:

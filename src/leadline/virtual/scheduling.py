@@ -39,6 +39,8 @@ class Command:
     """Whether what was read ahead may serve it, and more be read ahead after it."""
     starved_ns: int = 0
     """How long it is passed over while there is anything else to do."""
+    waits: bool = False
+    """Whether it is begun only when nothing is held that does not."""
     due_ns: int = 0
     begun: threading.Event = field(default_factory=threading.Event)
     overtaken: int = 0
@@ -165,6 +167,7 @@ class Held:
 
     def _choose(self, at_ns: int) -> Command:
         there = [each for each in self._waiting if each.eligible_ns <= at_ns] or self._waiting
+        there = [each for each in there if not each.waits] or there
         first = there[0]
         if not self._reorders or first.overtaken >= self._overtaken_at_most:
             return first

@@ -21,10 +21,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from leadline.virtual.disk import Disk
-from leadline.virtual.fate import Fate, Fates
+from leadline.virtual.fate import Fates
 from leadline.virtual.faults import Stall
 from leadline.virtual.profile import SECTOR_BYTES, Profile
 from leadline.virtual.scheduling import Channels, Command, Held, Op
+from leadline.virtual.write_behind import WriteBehind
 
 # A host refills its queue a moment after each answer, so the number in flight flickers just below
 # the depth that it offers.  The depth is therefore the most in flight over a short while.
@@ -139,15 +140,18 @@ class Service:
         """Whether it holds requests that it has not begun, and needs `decide`."""
         return self._held is not None
 
-    def _holding(self, profile: Profile) -> Held | None:
+    def _holding(self, profile: Profile) -> Held | WriteBehind | None:
         rotation = profile.rotation
         if rotation is not None:
-            return Held(
+            held = Held(
                 Disk(rotation, profile.capacity_bytes, write_cache=profile.write_cache),
                 self._done,
                 reorders=rotation.reorders,
                 overtaken_at_most=rotation.overtaken_at_most,
             )
+            if rotation.write_behind:
+                return WriteBehind(held, self._done, most=rotation.write_behind)
+            return held
         if profile.faults.starvation is not None:
             return Held(self._channels, self._done, reorders=False, overtaken_at_most=0)
         return None
@@ -162,22 +166,37 @@ class Service:
         """
         with self._lock:
             self._in_flight += 1
+            ready_ns = max(now_ns, self._ready_ns)
             if op == "flush" or not touches_flash:
                 beside_ms = self._profile.flush_ms if op == "flush" else self._profile.overhead_ms
-                due_ns = self._done(max(now_ns, self._ready_ns), round(beside_ms * 1e6))
+                beside_ns = round(beside_ms * 1e6)
+                if op == "flush" and isinstance(self._held, WriteBehind):
+                    flush = Command("flush", 0, 0, ready_ns, beside_ns)
+                    self._hold(flush, self._held)
+                    return Admission(now_ns, self._in_flight, 0, lba, 0, flush)
+                due_ns = self._done(ready_ns, beside_ns)
                 return Admission(now_ns, self._in_flight, 0, lba, due_ns)
             depth = self._peak.after(now_ns, self._in_flight)
             fate = self._fates.of(op, lba, sectors, now_ns, depth)
             work_ns = self._work_ns(op, sectors, depth) * fate.noise
-            ready_ns = max(now_ns, self._ready_ns)
             if self._link is not None:
                 ready_ns = self._link.passed_ns(ready_ns, sectors)
             ready_ns += round(self._profile.overhead_ms * 1e6)
             if self._held is None:
                 due_ns = self._schedule(ready_ns, round(work_ns * fate.stretch) + fate.delay_ns)
                 return Admission(now_ns, self._in_flight, fate.error, fate.lba, due_ns)
-            command = Command(op, lba, sectors, ready_ns, round(work_ns))
-            self._hold(command, fate, queued=depth > 1)
+            command = Command(
+                op,
+                lba,
+                sectors,
+                ready_ns,
+                round(work_ns),
+                stretch=fate.stretch,
+                delay_ns=fate.delay_ns,
+                starved_ns=fate.starved_ns,
+                reads_ahead=depth == 1 or self._profile.faults.interfering_streams is None,
+            )
+            self._hold(command, self._held)
             return Admission(now_ns, self._in_flight, fate.error, fate.lba, 0, command)
 
     def decide(self, now_ns: int) -> None:
@@ -211,13 +230,9 @@ class Service:
         with self._lock:
             self._in_flight -= 1
 
-    def _hold(self, command: Command, fate: Fate, *, queued: bool) -> None:
-        assert self._held is not None
-        command.stretch, command.delay_ns = fate.stretch, fate.delay_ns
-        command.starved_ns = fate.starved_ns
-        command.reads_ahead = not (queued and self._profile.faults.interfering_streams)
-        self._held.decide(command.arrived_ns)
-        self._held.add(command)
+    def _hold(self, command: Command, held: Held | WriteBehind) -> None:
+        held.decide(command.arrived_ns)
+        held.add(command)
         self._changed.notify()
 
     def _work_ns(self, op: Op, sectors: int, depth: int) -> float:
