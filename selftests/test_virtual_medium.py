@@ -367,6 +367,15 @@ def test_sectors_that_hold_nothing_are_read_at_once(make_drive: MakeDrive) -> No
     assert request.end_ns - request.start_ns < 2_000_000_000
 
 
+def test_a_disk_reads_its_medium_whatever_it_holds(make_drive: MakeDrive) -> None:
+    drive = make_drive(DISK.replace("read_ms: 0.2", "read_ms: 500") + "preconditioned: false\n")
+    drive.power_on()
+    assert drive.read(0) == bytes(BLOCK)
+    assert drive.end(signal.SIGTERM) == 0
+    (request,) = drive.log()
+    assert request.end_ns - request.start_ns > 400_000_000
+
+
 def test_a_second_drive_on_the_same_state_is_refused(make_drive: MakeDrive) -> None:
     drive = make_drive(QUICK)
     drive.power_on()

@@ -156,7 +156,9 @@ class Medium:
             )
 
     def _unmapped(self, lba: int, sectors: int) -> bool:
-        return not self._profile.preconditioned and self._store.is_blank(lba, sectors)
+        """Whether an SSD's tables say that there is nothing to read; a disk has none."""
+        ssd = self._profile.rotation is None
+        return ssd and not self._profile.preconditioned and self._store.is_blank(lba, sectors)
 
 
 def serve(profile: Profile, state: Path, mount_point: Path, cycle: int) -> None:
