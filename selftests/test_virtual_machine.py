@@ -64,6 +64,7 @@ def test_qemu_is_told_who_the_drives_are() -> None:
     words = machine.arguments(drives, ide=False, console=Path("/a,b/c.log"), qmp="q")
     ssd, scsi = [json.loads(text) for text in after(words, "-device") if text.startswith("{")]
     assert (ssd["driver"], ssd["bus"]) == ("ide-hd", "ide.0")
+    assert (ssd["rotation_rate"], scsi["rotation_rate"]) == (1, 1)
     assert (ssd["model"], ssd["serial"], ssd["ver"]) == ("LEADLINE VSSD", "VSSD0001", "1.0")
     assert ssd["wwn"] == 0x5000C5000000A001
     assert (scsi["driver"], scsi["bus"], scsi["scsi-id"]) == ("scsi-hd", "scsi.0", 0)
@@ -75,6 +76,11 @@ def test_qemu_is_told_who_the_drives_are() -> None:
     assert after(words, "-chardev") == ["file,id=console,path=/a,,b/c.log,append=on"]
     assert after(words, "-append")[0].endswith("tsc=reliable libata.force=noncq")
     assert not [word for word in words if "hostfwd" in word]  # nobody is let in before it is up
+
+
+def test_a_disk_says_how_fast_it_turns() -> None:
+    identity = profile_identity(load_profile(PROFILES / "vdisk-1.0.yaml"))
+    assert SSD.device(identity)["rotation_rate"] == 7200
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The virtual drive as QEMU meets it: a file that is slow, and forgets what was not flushed."""
 
 import errno
+import itertools
 import mmap
 import os
 import random
@@ -215,6 +216,30 @@ def test_requests_never_exceed_the_channels(make_drive: MakeDrive) -> None:
     assert early == []
 
 
+DISK = "channels: 1\nread_ms: 0.2\nwrite_ms: 0.2\nrotation: {rpm: 7200, mb_per_s: 20}\n"
+
+
+@pytest.mark.parametrize("reorders", ["true", "false"])
+def test_a_disk_answers_out_of_order_only_if_it_reorders(
+    make_drive: MakeDrive, reorders: str
+) -> None:
+    drive = make_drive(
+        "channels: 1\nread_ms: 0.2\nwrite_ms: 0.2\n"
+        f"rotation: {{rpm: 7200, mb_per_s: 20, reorders: {reorders}, read_ahead_kib: 0}}\n"
+    )
+    drive.power_on()
+    load(drive, 8, 2.0)
+    assert drive.end(signal.SIGTERM) == 0
+    log = sorted(drive.log(), key=lambda r: r.start_ns)
+    assert len(log) > 50
+    assert all(r.error == 0 for r in log)
+    overtaken = sum(
+        later.end_ns < earlier.end_ns - 1_000_000  # two answers due together may change places
+        for earlier, later in itertools.pairwise(log)
+    )
+    assert (overtaken > len(log) / 10) if reorders == "true" else overtaken == 0
+
+
 def test_a_power_cut_loses_exactly_what_was_not_flushed(make_drive: MakeDrive) -> None:
     drive = make_drive(QUICK)
     drive.power_on()
@@ -284,6 +309,18 @@ def test_a_bad_sector_is_an_input_output_error_and_its_neighbour_none(
     assert [(r.lba, r.error) for r in drive.log()] == [(8, errno.EIO), (16, 0)]
 
 
+def test_wrong_data_is_other_sectors_own_and_only_when_queued(make_drive: MakeDrive) -> None:
+    drive = make_drive("channels: 8\nread_ms: 1\nwrite_ms: 1\nfaults: {wrong_data: {one_in: 2}}\n")
+    drive.power_on()
+    blocks = [SECTORS * n for n in range(64)]
+    assert [drive.read(lba) for lba in blocks] == [unwritten_pattern(n, SECTORS) for n in blocks]
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(drive.read, blocks))
+    held = [int.from_bytes(data[:8], "little") for data in found]
+    assert [unwritten_pattern(lba, SECTORS) for lba in held] == found
+    assert 10 < sum(lba != asked for lba, asked in zip(held, blocks, strict=True)) < 54
+
+
 def test_the_end_of_the_drive(make_drive: MakeDrive) -> None:
     drive = make_drive(QUICK)
     drive.power_on()
@@ -330,6 +367,15 @@ def test_sectors_that_hold_nothing_are_read_at_once(make_drive: MakeDrive) -> No
     assert request.end_ns - request.start_ns < 2_000_000_000
 
 
+def test_a_disk_reads_its_medium_whatever_it_holds(make_drive: MakeDrive) -> None:
+    drive = make_drive(DISK.replace("read_ms: 0.2", "read_ms: 500") + "preconditioned: false\n")
+    drive.power_on()
+    assert drive.read(0) == bytes(BLOCK)
+    assert drive.end(signal.SIGTERM) == 0
+    (request,) = drive.log()
+    assert request.end_ns - request.start_ns > 400_000_000
+
+
 def test_a_second_drive_on_the_same_state_is_refused(make_drive: MakeDrive) -> None:
     drive = make_drive(QUICK)
     drive.power_on()
@@ -359,8 +405,11 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_drive(make_drive: MakeDr
     assert drive.end(signal.SIGTERM) == 0
 
 
-def test_switching_off_under_load_answers_what_is_in_flight(make_drive: MakeDrive) -> None:
-    drive = make_drive("channels: 8\nread_ms: 50\nwrite_ms: 50\n")
+@pytest.mark.parametrize("fields", ["channels: 8\nread_ms: 50\nwrite_ms: 50\n", DISK])
+def test_switching_off_under_load_answers_what_is_in_flight(
+    make_drive: MakeDrive, fields: str
+) -> None:
+    drive = make_drive(fields)
     drive.power_on()
     file = os.open(drive.medium, os.O_RDONLY)
     began = threading.Barrier(9)

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import Misuse
-from leadline.virtual.profile import Faults, Profile, load_profile
+from leadline.virtual.faults import Faults
+from leadline.virtual.profile import Profile, load_profile
+from leadline.virtual.rotation import Rotation
 
 PROFILES = Path(__file__).parent.parent / "rigs" / "profiles"
 GOOD = {
@@ -61,6 +63,22 @@ def test_text_that_looks_like_a_number_stays_text(tmp_path: Path) -> None:
         ({"vendor": "V"}, 1, "model (ATA) or vendor and product (SCSI)"),
         ({"wwn": "0x5000c500"}, 8, "16 (or 32) hex digits"),
         ({"wwn": "0x6000c5000000a0010000000000000001"}, 1, "16 digits"),
+        ({"rotation": "{rpm: 7200, mb_per_s: 150}"}, 1, "channels: 1, for a disk has one arm"),
+        ({"rotation": "{rpm: 1, mb_per_s: 150}"}, 8, "1025 to 65534"),
+        (
+            {"rotation": "{rpm: 7200, mb_per_s: 150, full_stroke_ms: 0.1}", "channels": "1"},
+            8,
+            "no less than track_to_track_ms",
+        ),
+        (
+            {
+                "rotation": "{rpm: 7200, mb_per_s: 150, write_behind: 8}",
+                "channels": "1",
+                "write_cache": "false",
+            },
+            1,
+            "write_cache: true",
+        ),
         ({"faults": "{bad_lbas: [2048]}"}, 1, "below the capacity"),
         ({"faults": "{read_error_rate: 1.5}"}, 8, "0 to 1"),
         ({"faults": "{slow_depths: [{factor: 2}]}"}, 8, "one of the two"),
@@ -121,6 +139,9 @@ def test_a_change_that_makes_no_drive_is_refused_when_read(tmp_path: Path) -> No
 
 def test_the_example_explains_every_field() -> None:
     example = load_profile(PROFILES / "example.yaml")
-    unset = {"vendor", "product"}  # an ATA drive has neither
+    unset = {"vendor", "product", "rotation"}  # an ATA drive has no vendor, an SSD does not turn
     assert set(Profile.model_fields) - example.model_fields_set == unset
     assert set(Faults.model_fields) == example.faults.model_fields_set
+    disk = load_profile(PROFILES / "vdisk-1.0.yaml")
+    assert disk.rotation is not None
+    assert set(Rotation.model_fields) == disk.rotation.model_fields_set

@@ -1,26 +1,19 @@
 """When a virtual drive answers, in simulated time: a host that keeps a depth, and no sleeping."""
 
 import errno
-import heapq
 import itertools
 
 import pytest
 
-from leadline.virtual.profile import (
-    DepthFault,
-    Faults,
-    LongTail,
-    Profile,
-    SlowStart,
-    Stall,
-)
-from leadline.virtual.request_log import Request, rate_between, true_rates
-from leadline.virtual.service import Op, Service
+from leadline.virtual.faults import DepthFault, Faults, LongTail, SlowStart, Stall
+from leadline.virtual.profile import Profile
+from leadline.virtual.request_log import Request, true_rates
+from leadline.virtual.service import Service
+from selftests.simulated_host import SECOND, Host
 
 pytestmark = pytest.mark.alone
 
 MS = 1_000_000
-SECOND = 1_000_000_000
 
 
 def drive(faults: Faults | None = None, **fields: float) -> Profile:
@@ -29,39 +22,6 @@ def drive(faults: Faults | None = None, **fields: float) -> Profile:
         {"model": "D", "serial": "S", "firmware": "1", "capacity_bytes": 1 << 30, **settings}
         | {"faults": faults or Faults()}
     )
-
-
-class Host:
-    """Offers a drive so many requests at a time, each `gap_ns` after an answer."""
-
-    def __init__(self, profile: Profile, *, cycle: int = 0, gap_ns: int = 300_000) -> None:
-        self.service = Service(profile, cycle=cycle, power_on_ns=0)
-        self.now_ns = 0
-        self.log: list[Request] = []
-        self._gap_ns = gap_ns
-
-    def offer(self, depth: int, seconds: float, *, op: Op = "read", sectors: int = 8) -> float:
-        """Requests answered a second, from a tenth of a second after the start."""
-        begin_ns = self.now_ns
-        end_ns = begin_ns + round(seconds * SECOND)
-        arrivals = [begin_ns + slot for slot in range(depth)]
-        answers: list[tuple[int, Request]] = []
-        lba = 0
-        while arrivals or answers:
-            if answers and (not arrivals or answers[0][0] <= arrivals[0]):
-                done_ns, request = heapq.heappop(answers)
-                self.service.complete()
-                self.log.append(request)
-                self.now_ns = done_ns
-                if done_ns + self._gap_ns < end_ns:
-                    heapq.heappush(arrivals, done_ns + self._gap_ns)
-                continue
-            now_ns = heapq.heappop(arrivals)
-            a = self.service.admit(op, lba, sectors, now_ns)
-            request = Request(now_ns, a.due_ns, op, lba, sectors, a.in_flight, a.error)
-            heapq.heappush(answers, (a.due_ns, request))
-            lba += sectors
-        return rate_between(self.log, begin_ns + SECOND // 10, end_ns).per_second
 
 
 def rate(profile: Profile, depth: int, seconds: float = 20.0) -> float:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import RigTrouble
-from leadline.virtual.profile import SECTOR_BYTES, Faults, Profile
+from leadline.virtual.faults import Faults
+from leadline.virtual.profile import SECTOR_BYTES, Profile
 from leadline.virtual.store import Store, unwritten_pattern
 
 KIB4 = bytes(range(256)) * 16

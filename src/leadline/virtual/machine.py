@@ -30,6 +30,9 @@ class Identity:
     firmware: str
     wwn: str | None
     vendor: str = ""
+    rotation_rate: int = 1
+    """ATA8-ACS word 217, SBC-3 VPD page B1h: revolutions a minute, or 1 for a drive that does not
+    turn."""
 
 
 def profile_identity(profile: Profile) -> Identity:
@@ -38,7 +41,8 @@ def profile_identity(profile: Profile) -> Identity:
         model, vendor = profile.product or "", profile.vendor or ""
     else:
         model, vendor = profile.model or "", ""
-    return Identity(model, profile.serial, profile.firmware, profile.wwn, vendor)
+    rate = profile.rotation.rpm if profile.rotation is not None else 1
+    return Identity(model, profile.serial, profile.firmware, profile.wwn, vendor, rate)
 
 
 def spec_identity(rig: Rig, slot: str) -> Identity:
@@ -78,7 +82,7 @@ class Attachment:
             "drive": self.node,
             "serial": identity.serial,
             "ver": identity.firmware,
-            "rotation_rate": 1,  # not a disk
+            "rotation_rate": identity.rotation_rate,
             "rerror": "report",
             "werror": "report",
         }

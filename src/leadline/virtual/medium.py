@@ -18,6 +18,7 @@ import os
 import signal
 import stat
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,8 @@ from leadline.errors import Misuse, RigTrouble
 from leadline.virtual import mount
 from leadline.virtual.profile import SECTOR_BYTES, Profile, load_profile
 from leadline.virtual.request_log import Request, RequestLog
-from leadline.virtual.service import Op, Service
+from leadline.virtual.scheduling import Op
+from leadline.virtual.service import Service
 from leadline.virtual.store import Store
 
 FILE_NAME = "medium"
@@ -100,7 +102,7 @@ class Medium:
             return b""
         lba, skip = divmod(offset, SECTOR_BYTES)
         sectors = -(-(skip + size) // SECTOR_BYTES)
-        data = self._serve("read", lba, sectors, lambda: self._store.read(lba, sectors))
+        data = self._serve("read", lba, sectors, lambda source: self._store.read(source, sectors))
         return data[skip : skip + size]
 
     def write(self, _path: str, data: bytes, offset: int, _file: object) -> int:
@@ -110,16 +112,16 @@ class Medium:
         if offset + len(data) > self._profile.capacity_bytes:
             raise OSError(errno.EIO, "beyond the last sector")
         lba, sectors = offset // SECTOR_BYTES, len(data) // SECTOR_BYTES
-        self._serve("write", lba, sectors, lambda: self._store.write(lba, data))
+        self._serve("write", lba, sectors, lambda _: self._store.write(lba, data))
         return len(data)
 
     def fsync(self, _path: str, _datasync: int, _file: object) -> int:
         """FLUSH CACHE: all that was acknowledged before is safe when this returns."""
-        self._serve("flush", 0, 0, self._store.flush)
+        self._serve("flush", 0, 0, lambda _: self._store.flush())
         return 0
 
-    def _serve(self, op: Op, lba: int, sectors: int, act: Callable[[], bytes | None]) -> bytes:
-        """Do the request at once, and answer it when a drive would.
+    def _serve(self, op: Op, lba: int, sectors: int, act: Callable[[int], bytes | None]) -> bytes:
+        """Do the request at once, and answer it when a drive would; `act` is given the sector.
 
         What it does to the data happens on arrival: until the answer, no order is promised
         against other requests, and so the work costs none of the service time.
@@ -130,10 +132,11 @@ class Medium:
         data, error = b"", admission.error
         if not error:
             try:
-                data = act() or b""
+                data = act(admission.lba) or b""
             except OSError as trouble:
                 error = errno.EIO  # not ENOSPC: QEMU would stop the machine and wait for room
                 self._complain(op, trouble)
+        admission.wait_begun()
         time.sleep(max(0, admission.due_ns - time.monotonic_ns()) / 1e9)
         self._service.complete()
         end_ns = time.monotonic_ns()
@@ -153,7 +156,9 @@ class Medium:
             )
 
     def _unmapped(self, lba: int, sectors: int) -> bool:
-        return not self._profile.preconditioned and self._store.is_blank(lba, sectors)
+        """Whether an SSD's tables say that there is nothing to read; a disk has none."""
+        ssd = self._profile.rotation is None
+        return ssd and not self._profile.preconditioned and self._store.is_blank(lba, sectors)
 
 
 def serve(profile: Profile, state: Path, mount_point: Path, cycle: int) -> None:
@@ -167,6 +172,8 @@ def serve(profile: Profile, state: Path, mount_point: Path, cycle: int) -> None:
     mount.prepare(mount_point)
     power_on_ns = time.monotonic_ns()
     service = Service(profile, cycle=cycle, power_on_ns=power_on_ns)
+    if service.holds:
+        threading.Thread(target=service.run_decisions, name="scheduler", daemon=True).start()
     log = RequestLog(state / LOG_NAME, _log_header(profile, cycle, power_on_ns))
     sys.setswitchinterval(0.0005)  # a request that falls due must not wait 5 ms for another thread
     try:

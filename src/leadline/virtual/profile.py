@@ -8,133 +8,34 @@ profile's seed and the order and time in which requests arrive, so that a run ca
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from leadline.inventory.document import read
 from leadline.inventory.fields import Entry, Text, Unfit, Wwn
 from leadline.inventory.shape import require
+from leadline.virtual.behaviour import GarbageCollection, WarmUp
+from leadline.virtual.faults import Faults
+from leadline.virtual.quantities import (
+    CAPACITY,
+    FIRMWARE,
+    MODEL,
+    READ_MS,
+    READY_S,
+    SERIAL,
+    WRITE_MS,
+    Capacity,
+    Firmware,
+    MegabytesPerSecond,
+    Milliseconds,
+    Model,
+    Seconds,
+    Serial,
+)
+from leadline.virtual.rotation import Rotation
 
 SECTOR_BYTES = 512
-
-_Factor = Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)]
-_Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
-_Milliseconds = Annotated[float, Field(ge=0, le=600_000, allow_inf_nan=False)]
-_Model = Annotated[Text, Field(max_length=40)]  # ATA8-ACS words 27-46
-_Serial = Annotated[Text, Field(max_length=20)]  # ATA8-ACS words 10-19
-_Firmware = Annotated[Text, Field(max_length=8)]  # ATA8-ACS words 23-26
-_Capacity = Annotated[int, Field(ge=1 << 20, le=1 << 44, multiple_of=4096)]
-
-_MODEL = "an ATA model number of at most 40 characters"
-_SERIAL = "a serial number of at most 20 characters"
-_FIRMWARE = "a firmware revision of at most 8 characters (SCSI: 4)"
-_CAPACITY = "bytes, 1 MiB to 16 TiB, a multiple of 4096"
-_READ_MS = "milliseconds that a read occupies a channel"
-_WRITE_MS = "milliseconds that a write occupies a channel"
-_READY_S = "seconds after power-on until the first request is served"
-_FACTOR = "how many times as long the service takes, as in 2"
-
-
-class DepthFault(Entry):
-    """Service is slow at one depth (a dip), or at every depth beyond one (a collapse).
-
-    The depth is the number of requests in flight at the drive.
-    """
-
-    at: int | None = Field(default=None, ge=1, le=64, description="a depth, 1 to 64")
-    beyond: int | None = Field(
-        default=None, ge=0, le=64, description="the last depth that is not slow, 0 to 64"
-    )
-    factor: _Factor = Field(description=_FACTOR)
-
-    def covers(self, depth: int) -> bool:
-        """Whether so many requests in flight are slowed."""
-        return depth == self.at if self.beyond is None else depth > self.beyond
-
-    @model_validator(mode="after")
-    def _says_which_depths(self) -> Self:
-        if (self.at is None) == (self.beyond is None):
-            found = "neither" if self.at is None else "both"
-            raise Unfit(f"{found} of at and beyond", "one of the two")
-        return self
-
-
-class Stall(Entry):
-    """A time in which the drive does nothing, once or again and again."""
-
-    after_s: _Seconds = Field(description="seconds from power-on to the first stall")
-    seconds: float = Field(
-        gt=0, le=3600, allow_inf_nan=False, description="how many seconds nothing is served"
-    )
-    every_s: float | None = Field(
-        default=None,
-        gt=0,
-        le=86_400,
-        allow_inf_nan=False,
-        description="seconds from one stall's beginning to the next one's",
-    )
-
-
-class LongTail(Entry):
-    """Now and then a request takes far longer than it should."""
-
-    one_in: int = Field(ge=1, description="one request in how many, on average")
-    times: _Factor = Field(description="how many times as long that one takes, as in 50")
-
-
-class SlowStart(Entry):
-    """Everything is slow for a while after power-on."""
-
-    seconds: _Seconds = Field(description="seconds after power-on")
-    factor: _Factor = Field(description=_FACTOR)
-
-
-class Change(Entry):
-    """What is different once the drive has been through so many power cycles."""
-
-    after_cycle: int = Field(ge=1, description="how many power cycles come before, from 1")
-    model: _Model | None = Field(default=None, description=_MODEL)
-    serial: _Serial | None = Field(default=None, description=_SERIAL)
-    firmware: _Firmware | None = Field(default=None, description=_FIRMWARE)
-    capacity_bytes: _Capacity | None = Field(default=None, description=_CAPACITY)
-    read_ms: _Milliseconds | None = Field(default=None, description=_READ_MS)
-    write_ms: _Milliseconds | None = Field(default=None, description=_WRITE_MS)
-    ready_s: _Seconds | None = Field(default=None, description=_READY_S)
-
-
-class Faults(Entry):
-    """What is wrong with the drive: nothing, unless said."""
-
-    serialise: bool = Field(
-        default=False, description="true (one request at a time, whatever the channels) or false"
-    )
-    slow_depths: tuple[DepthFault, ...] = Field(
-        default=(), description="a list of {at or beyond, factor}"
-    )
-    read_error_rate: float = Field(
-        default=0.0, ge=0, le=1, description="the share of reads that fail, 0 to 1"
-    )
-    bad_lbas: tuple[Annotated[int, Field(ge=0)], ...] = Field(
-        default=(), description="a list of sectors that cannot be read (writing mends nothing)"
-    )
-    stalls: tuple[Stall, ...] = Field(
-        default=(), description="a list of {after_s, seconds, every_s}"
-    )
-    long_tail: LongTail | None = Field(default=None, description="{one_in, times}")
-    slow_after_power_on: SlowStart | None = Field(default=None, description="{seconds, factor}")
-    ignore_flush: bool = Field(
-        default=False, description="true (a flush is acknowledged and not done) or false"
-    )
-    changes: tuple[Change, ...] = Field(
-        default=(), description="a list of {after_cycle, and the fields that change}"
-    )
-
-    @model_validator(mode="after")
-    def _stalls_leave_time_between(self) -> Self:
-        if sum(stall.seconds / stall.every_s for stall in self.stalls if stall.every_s) >= 1:
-            raise Unfit("stalls without a pause between them", "a longer every_s")
-        return self
 
 
 class Profile(Entry):
@@ -143,35 +44,58 @@ class Profile(Entry):
     An ATA drive has a `model`, a SCSI drive a `vendor` and a `product`.
     """
 
-    model: _Model | None = Field(default=None, description=_MODEL)
+    model: Model | None = Field(default=None, description=MODEL)
     vendor: Annotated[Text, Field(max_length=8)] | None = Field(  # SPC-4 INQUIRY bytes 8-15
         default=None, description="a SCSI vendor of at most 8 characters"
     )
     product: Annotated[Text, Field(max_length=16)] | None = Field(  # SPC-4 INQUIRY bytes 16-31
         default=None, description="a SCSI product of at most 16 characters"
     )
-    serial: _Serial = Field(description=_SERIAL)
-    firmware: _Firmware = Field(description=_FIRMWARE)
+    serial: Serial = Field(description=SERIAL)
+    firmware: Firmware = Field(description=FIRMWARE)
     wwn: Wwn | None = Field(default=None, description="a world wide name, as in 0x5000c5000000a001")
-    capacity_bytes: _Capacity = Field(description=_CAPACITY)
+    capacity_bytes: Capacity = Field(description=CAPACITY)
 
     channels: int = Field(
         ge=1, le=64, description="how many requests the drive works on at once, 1 to 64"
     )
-    read_ms: _Milliseconds = Field(description=_READ_MS)
-    write_ms: _Milliseconds = Field(description=_WRITE_MS)
-    overhead_ms: _Milliseconds = Field(
+    read_ms: Milliseconds = Field(description=READ_MS)
+    write_ms: Milliseconds = Field(description=WRITE_MS)
+    read_ms_per_mib: Milliseconds = Field(
+        default=0.0, description="milliseconds more in a channel for each MiB of a read"
+    )
+    write_ms_per_mib: Milliseconds = Field(
+        default=0.0, description="milliseconds more in a channel for each MiB of a write"
+    )
+    overhead_ms: Milliseconds = Field(
         default=0.0,
         description="milliseconds that a request spends outside the channels, beside others",
     )
-    flush_ms: _Milliseconds = Field(default=2.0, description="milliseconds that a flush takes")
+    queueing_ms: Milliseconds = Field(
+        default=0.0,
+        description="milliseconds more in a channel while the host has more than one in flight",
+    )
+    link_mb_per_s: MegabytesPerSecond | None = Field(
+        default=None, description="megabytes a second over the link that all requests share"
+    )
+    flush_ms: Milliseconds = Field(default=2.0, description="milliseconds that a flush takes")
     jitter: float = Field(
         default=0.05,
         ge=0,
         le=1,
         description="the service time's standard deviation as a share of it, 0 to 1",
     )
-    ready_s: _Seconds = Field(default=0.0, description=_READY_S)
+    distribution: Literal["normal", "lognormal", "exponential"] = Field(
+        default="normal", description="normal, lognormal or exponential"
+    )
+    rotation: Rotation | None = Field(
+        default=None, description="a mapping of rpm, mb_per_s and more, for a disk"
+    )
+    warm_up: WarmUp | None = Field(default=None, description="{seconds, factor}")
+    garbage_collection: GarbageCollection | None = Field(
+        default=None, description="{every_mib, seconds, write_factor, read_factor}"
+    )
+    ready_s: Seconds = Field(default=0.0, description=READY_S)
     write_cache: bool = Field(
         default=True,
         description="true (writes are lost in a power cut until flushed) or false (never)",
@@ -218,9 +142,18 @@ def _require_a_drive(drive: Profile) -> None:
         raise Unfit(f"firmware {drive.firmware}", "a SCSI revision of at most 4 characters")
     if drive.wwn is not None and len(drive.wwn) > 18:  # ATA8-ACS words 108-111: 64 bits
         raise Unfit(f"wwn {drive.wwn}", "one of 16 digits, as in 0x5000c5000000a001")
+    if drive.rotation is not None and drive.channels != 1:
+        raise Unfit(
+            f"rotation and {drive.channels} channels", "channels: 1, for a disk has one arm"
+        )
+    if drive.rotation is not None and drive.rotation.write_behind and not drive.write_cache:
+        raise Unfit("write_behind without a write cache", "write_cache: true, or write_behind: 0")
     worst = max(drive.faults.bad_lbas, default=0)
     if worst * SECTOR_BYTES >= drive.capacity_bytes:
         raise Unfit(f"the bad sector {worst}", "one below the capacity")
+    end = drive.faults.end_of_range
+    if end is not None and end.sectors * SECTOR_BYTES > drive.capacity_bytes:
+        raise Unfit(f"an end_of_range of {end.sectors} sectors", "no more than the drive has")
 
 
 def load_profile(path: Path) -> Profile:

@@ -5,56 +5,72 @@ its answer is due, and the thread that carries it sleeps until then.  So the ord
 first come, first served, an oversleeping thread delays its own request and no other, and the
 same arrivals with the same seed give the same answers.
 
+A drive that reorders cannot tell on arrival.  It holds the request (`scheduling`), a thread of
+its own (`run_decisions`) makes each decision when it falls, and what is decided follows from the
+arrivals and the seed all the same.
+
 Times are integers in nanoseconds of `time.monotonic_ns`.
 """
 
 from __future__ import annotations
 
-import errno
-import heapq
-import random
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
-from leadline.virtual.profile import Profile, Stall
-
-Op = Literal["read", "write", "flush"]
+from leadline.virtual.disk import Disk
+from leadline.virtual.fate import Fates
+from leadline.virtual.faults import Stall
+from leadline.virtual.profile import SECTOR_BYTES, Profile
+from leadline.virtual.scheduling import Channels, Command, Held, Op
+from leadline.virtual.write_behind import WriteBehind
 
 # A host refills its queue a moment after each answer, so the number in flight flickers just below
 # the depth that it offers.  The depth is therefore the most in flight over a short while.
 DEPTH_WINDOW_NS = 50_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What becomes of one request.  `error` is an errno, 0 for none."""
+class Admission(NamedTuple):
+    """A request that has been taken in.
+
+    `error` is an errno, 0 for none; `lba` is where the data is that it is answered with.
+    """
 
     arrived_ns: int
-    due_ns: int
     in_flight: int
     error: int
+    lba: int
+    planned_ns: int
+    held: Command | None = None
+
+    @property
+    def due_ns(self) -> int:
+        """When it is to be answered; of a request that is held, once it has been begun."""
+        return self.planned_ns if self.held is None else self.held.due_ns
+
+    def wait_begun(self) -> None:
+        """Until `due_ns` is known."""
+        if self.held is not None:
+            self.held.begun.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class _Fate:
-    factor: float
-    error: int
+class _Link:
+    """What all requests' data passes over, one after the other.
 
+    Counted before the channels for reads, too: on the rate and on the time of a lone request the
+    order has no influence, and so a request that hangs in its channel keeps no other from the link.
+    """
 
-class _Channels:
-    """Identical servers behind one queue, as the moments at which each falls free."""
+    def __init__(self, megabytes_per_second: float) -> None:
+        self._sector_ns = SECTOR_BYTES / megabytes_per_second * 1e3
+        self._free_ns = 0
 
-    def __init__(self, count: int) -> None:
-        self._free_ns = [0] * count
-
-    def next_start(self, ready_ns: int) -> int:
-        return max(ready_ns, self._free_ns[0])
-
-    def occupy_until(self, end_ns: int) -> None:
-        heapq.heapreplace(self._free_ns, end_ns)
+    def passed_ns(self, now_ns: int, sectors: int) -> int:
+        """When so much that is there now has passed."""
+        self._free_ns = max(now_ns, self._free_ns) + round(sectors * self._sector_ns)
+        return self._free_ns
 
 
 class _RecentPeak:
@@ -110,12 +126,35 @@ class Service:
         self._profile = profile
         self._power_on_ns = power_on_ns
         self._ready_ns = power_on_ns + round(profile.ready_s * 1e9)
-        self._channels = _Channels(1 if profile.faults.serialise else profile.channels)
-        self._random = random.Random(f"{profile.seed}:{cycle}")
-        self._bad_lbas = sorted(profile.faults.bad_lbas)
+        self._channels = Channels(1 if profile.faults.serialise else profile.channels)
+        self._held = self._holding(profile)
+        self._fates = Fates(profile, cycle=cycle, power_on_ns=power_on_ns)
+        self._link = _Link(profile.link_mb_per_s) if profile.link_mb_per_s else None
         self._in_flight = 0
         self._peak = _RecentPeak(DEPTH_WINDOW_NS)
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds requests that it has not begun, and needs `decide`."""
+        return self._held is not None
+
+    def _holding(self, profile: Profile) -> Held | WriteBehind | None:
+        rotation = profile.rotation
+        if rotation is not None:
+            held = Held(
+                Disk(rotation, profile.capacity_bytes, write_cache=profile.write_cache),
+                self._done,
+                reorders=rotation.reorders,
+                overtaken_at_most=rotation.overtaken_at_most,
+            )
+            if rotation.write_behind:
+                return WriteBehind(held, self._done, most=rotation.write_behind)
+            return held
+        if profile.faults.starvation is not None:
+            return Held(self._channels, self._done, reorders=False, overtaken_at_most=0)
+        return None
 
     def admit(
         self, op: Op, lba: int, sectors: int, now_ns: int, *, touches_flash: bool = True
@@ -127,27 +166,90 @@ class Service:
         """
         with self._lock:
             self._in_flight += 1
+            ready_ns = max(now_ns, self._ready_ns)
             if op == "flush" or not touches_flash:
                 beside_ms = self._profile.flush_ms if op == "flush" else self._profile.overhead_ms
-                due_ns = self._done(max(now_ns, self._ready_ns), round(beside_ms * 1e6))
-                return Admission(now_ns, due_ns, self._in_flight, 0)
+                beside_ns = round(beside_ms * 1e6)
+                if op == "flush" and isinstance(self._held, WriteBehind):
+                    flush = Command("flush", 0, 0, ready_ns, beside_ns)
+                    self._hold(flush, self._held)
+                    return Admission(now_ns, self._in_flight, 0, lba, 0, flush)
+                due_ns = self._done(ready_ns, beside_ns)
+                return Admission(now_ns, self._in_flight, 0, lba, due_ns)
             depth = self._peak.after(now_ns, self._in_flight)
-            fate = self._fate(op, lba, sectors)
-            factor = fate.factor * self._factor_now(depth, now_ns)
-            due_ns = self._schedule(op, factor, now_ns)
-            return Admission(now_ns, due_ns, self._in_flight, fate.error)
+            fate = self._fates.of(op, lba, sectors, now_ns, depth)
+            work_ns = self._work_ns(op, sectors, depth) * fate.noise
+            if self._link is not None:
+                ready_ns = self._link.passed_ns(ready_ns, sectors)
+            ready_ns += round(self._profile.overhead_ms * 1e6)
+            if self._held is None:
+                due_ns = self._schedule(ready_ns, round(work_ns * fate.stretch) + fate.delay_ns)
+                return Admission(now_ns, self._in_flight, fate.error, fate.lba, due_ns)
+            command = Command(
+                op,
+                lba,
+                sectors,
+                ready_ns,
+                round(work_ns),
+                stretch=fate.stretch,
+                delay_ns=fate.delay_ns,
+                starved_ns=fate.starved_ns,
+                reads_ahead=depth == 1 or self._profile.faults.interfering_streams is None,
+            )
+            self._hold(command, self._held)
+            return Admission(now_ns, self._in_flight, fate.error, fate.lba, 0, command)
+
+    def decide(self, now_ns: int) -> None:
+        """Begin what is to be begun by now."""
+        with self._lock:
+            self._decide(now_ns)
+
+    def next_decision_ns(self) -> int | None:
+        """When there is something to begin if nothing arrives; None when nothing is held."""
+        with self._lock:
+            return self._held.next_ns() if self._held is not None else None
+
+    def run_decisions(self) -> None:
+        """Make decisions as they fall, for ever.  For a thread of its own."""
+        with self._changed:
+            while True:
+                next_ns = self._decide(time.monotonic_ns())
+                if next_ns is None:
+                    self._changed.wait()
+                else:
+                    self._changed.wait(max(0, next_ns - time.monotonic_ns()) / 1e9)
+
+    def _decide(self, now_ns: int) -> int | None:
+        if self._held is None:
+            return None
+        self._held.decide(now_ns)
+        return self._held.next_ns()
 
     def complete(self) -> None:
         """One admitted request has been answered."""
         with self._lock:
             self._in_flight -= 1
 
-    def _schedule(self, op: Op, factor: float, now_ns: int) -> int:
+    def _hold(self, command: Command, held: Held | WriteBehind) -> None:
+        held.decide(command.arrived_ns)
+        held.add(command)
+        self._changed.notify()
+
+    def _work_ns(self, op: Op, sectors: int, depth: int) -> float:
+        """Time in a channel, before chance."""
         profile = self._profile
-        service_ms = profile.read_ms if op == "read" else profile.write_ms
-        work_ns = round(service_ms * factor * 1e6)
-        arrived_ns = max(now_ns, self._ready_ns) + round(profile.overhead_ms * 1e6)
-        end_ns = self._done(self._channels.next_start(arrived_ns), work_ns)
+        if op == "read":
+            service_ms, ms_per_mib = profile.read_ms, profile.read_ms_per_mib
+        else:
+            service_ms, ms_per_mib = profile.write_ms, profile.write_ms_per_mib
+        if ms_per_mib:
+            service_ms += ms_per_mib * sectors * SECTOR_BYTES / 2**20
+        if depth > 1:
+            service_ms += profile.queueing_ms
+        return service_ms * 1e6
+
+    def _schedule(self, arrived_ns: int, work_ns: int) -> int:
+        end_ns = self._done(max(arrived_ns, self._channels.free_ns), work_ns)
         self._channels.occupy_until(end_ns)
         return end_ns
 
@@ -156,32 +258,3 @@ class Service:
         if not stalls:
             return start_ns + work_ns
         return through_stalls(start_ns, work_ns, stalls, self._power_on_ns)
-
-    def _factor_now(self, depth: int, now_ns: int) -> float:
-        """By how much the service time is stretched at this depth, and this long after power-on."""
-        faults = self._profile.faults
-        factor = 1.0
-        for slow in faults.slow_depths:
-            if slow.covers(depth):
-                factor *= slow.factor
-        warm_up = faults.slow_after_power_on
-        if warm_up is not None and now_ns < self._power_on_ns + round(warm_up.seconds * 1e9):
-            factor *= warm_up.factor
-        return factor
-
-    def _fate(self, op: Op, lba: int, sectors: int) -> _Fate:
-        """What chance has in store for this request.
-
-        Every request draws the same three numbers, so that switching one fault on leaves the
-        course of the others, and of the jitter, as it was.
-        """
-        normal, tail, failure = self._random.gauss(), self._random.random(), self._random.random()
-        profile, faults = self._profile, self._profile.faults
-        factor = max(0.1, 1.0 + profile.jitter * normal)
-        if faults.long_tail is not None and tail * faults.long_tail.one_in < 1.0:
-            factor *= faults.long_tail.times
-        fails = op == "read" and (
-            failure < faults.read_error_rate
-            or any(lba <= bad < lba + sectors for bad in self._bad_lbas)
-        )
-        return _Fate(factor, errno.EIO if fails else 0)
