@@ -1,7 +1,10 @@
 """Hugepages reserved and given back: by this machine's kernel, and by one short of memory."""
 
 import os
+import re
+import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,10 @@ from leadline.host import hugepages, lease
 from leadline.host.connection import Host
 from leadline.host.hugepages import page_bytes, reserved
 from leadline.host.journal import Journal
+from leadline.load.fio import run_slices
+from leadline.load.jobs import hugepages_needed
+from leadline.load.slices import SliceSetting
+from leadline.load.workload import random_read
 from selftests.local_hosts import host, next_host
 
 __all__ = ["host", "next_host"]  # fixtures
@@ -135,3 +142,45 @@ def test_the_size_of_a_page_is_the_kernels(
     assert page_bytes(host) == 2 << 20
     (tmp_path / "meminfo").write_text("MemTotal:  1000 kB\n")
     assert page_bytes(host) == 0
+
+
+@real
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_fios_data_are_in_them_and_are_nobodys_who_outlives_it(
+    host: Host, journal: Journal, tmp_path: Path
+) -> None:
+    """Its shared memory is not to be seen from here: a killed fio takes it along."""
+    medium = tmp_path / "medium"
+    medium.write_bytes(os.urandom(8 << 20))
+    setting = SliceSetting(None, 4, 0.2, block_bytes=1 << 20, huge_page_bytes=page_bytes(host))
+    looks: list[tuple[int, int]] = []
+
+    def run() -> None:
+        needed = hugepages_needed(random_read(), [setting])
+        with reserved(host, journal, needed):
+            run_slices(host, str(medium), random_read(), [setting], depth_path=None, seeds=[1])
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        while not running.done():
+            looks.append((taken(), segments(4 << 20)))
+        running.result()
+    most, outside = max(looks)
+    assert most > 0, "no hugepage was ever in use"
+    assert outside == looks[0][1], "a segment that a killed fio would leave"
+
+
+def segments(least: int) -> int:
+    """How many pieces of shared memory of so many bytes can be seen from here."""
+    rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    return sum(int(row.split()[3]) >= least for row in rows)
+
+
+def taken() -> int:
+    """Hugepages that somebody has, or has been promised."""
+    text = Path("/proc/meminfo").read_text()
+    total, free, promised = (
+        int(re.search(rf"HugePages_{name}: +(\d+)", text)[1])  # type: ignore[index]
+        for name in ("Total", "Free", "Rsvd")
+    )
+    return total - free + promised

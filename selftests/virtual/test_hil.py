@@ -19,7 +19,7 @@ from leadline.power.pdu import open_pdu
 from leadline.virtual import rig as virtual
 from selftests.virtual.conftest import RIGS, MakeRig
 
-DEADLINE_S = 300.0
+DEADLINE_S = 420.0
 
 
 def start(rig: Path, results: Path, *arguments: str) -> "subprocess.Popen[str]":

@@ -125,7 +125,7 @@ def _sorted(sizes: Iterable[tuple[int, int]]) -> Sizes:
 
 
 def _device(host: Host, drive: Drive) -> str:
-    """ "8,0" for a drive whose attribute says "8:0"."""
+    """The drive's number as a trace has it, "8,0"; its attribute says "8:0"."""
     return host.read_file(f"/sys/block/{drive.name}/dev").decode().strip().replace(":", ",")
 
 
