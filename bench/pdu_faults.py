@@ -166,7 +166,8 @@ def tried(world: World, outlet: int, outage: Outage | None = None) -> Tried:
     world.dialogue.faults = Faults(rewired=world.dialogue.faults.rewired)
     world.begin_anew()
     world.pdu.switch(outlet, True)
-    return Tried(outcome if all(world.dialogue.contacts.values()) else STAYS_OFF, seconds)
+    on = world.comes_on(outlet) and all(world.dialogue.contacts.values())
+    return Tried(outcome if on else STAYS_OFF, seconds)
 
 
 def _outcome(world: World, outlet: int, *, verified: bool) -> str:

@@ -106,7 +106,7 @@ def carry_out(world: World, specimen: Specimen, steps: Sequence[Step]) -> None:
     world.begin_anew()
     for outlet in range(1, min(OUTLETS, len(outlets)) + 1):
         assert world.pdu.switch(outlet, True).verified == specimen.tells()
-        assert outlets.contacts[outlet] is True
+        assert world.comes_on(outlet)
 
 
 def _switched(world: World, outlet: int, on: bool, *, tells: bool) -> None:

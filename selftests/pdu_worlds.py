@@ -17,6 +17,7 @@ from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.pdu_line import VirtualLine, bench
 from selftests.pdu_specimens import Specimen
 
+COMES_ON_S = 60.0
 LATE_S = 2 * OVERTIME_S + 1  # another outlet that moved has been put back in it
 
 
@@ -60,6 +61,9 @@ class World(Protocol):
     def begin_anew(self) -> None:
         """Let the PDU go and open it again, as the next command does."""
 
+    def comes_on(self, outlet: int) -> bool:
+        """Whether an outlet that was told to go on does, which one that cannot tell may do late."""
+
 
 @dataclass
 class InMemory:
@@ -96,6 +100,9 @@ class InMemory:
         session.reopen(SWITCH_S)
         self.pdu = Pdu(spec, session)
 
+    def comes_on(self, outlet: int) -> bool:
+        return self.dialogue.contacts[outlet]  # it has done what it was told
+
 
 @contextmanager
 def in_memory(specimen: Specimen, faults: Faults | None = None) -> Iterator[InMemory]:
@@ -110,6 +117,7 @@ class OverPty:
 
     unit: VirtualPdu
     pdu: Pdu
+    moved: threading.Condition
     deadline_s: float
     late_s: float
 
@@ -144,6 +152,10 @@ class OverPty:
         self.pdu.close()
         self.pdu = open_pdu(self.pdu.spec)
 
+    def comes_on(self, outlet: int) -> bool:
+        with self.moved:
+            return self.moved.wait_for(lambda: self.dialogue.contacts[outlet], COMES_ON_S)
+
 
 @contextmanager
 def over_pty(
@@ -157,9 +169,14 @@ def over_pty(
     """The same in `folder`.  The unit's password is for the environment to have."""
     link = folder / str(specimen)
     spec = specimen.spec(str(link))
-    unit_at = VirtualPdu(spec.outlets, lambda *_: None, link, unit=specimen.unit, faults=faults)
-    with unit_at as unit:
-        world = OverPty(unit, open_pdu(spec), deadline_s, late_s)
+    moved = threading.Condition()
+
+    def tell(outlet: int, on: bool) -> None:
+        with moved:
+            moved.notify_all()
+
+    with VirtualPdu(spec.outlets, tell, link, unit=specimen.unit, faults=faults) as unit:
+        world = OverPty(unit, open_pdu(spec), moved, deadline_s, late_s)
         try:
             yield world
         finally:

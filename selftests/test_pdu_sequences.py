@@ -2,7 +2,7 @@
 
 In memory on a virtual clock, fifty sequences a unit by default; over real ptys, by the
 machine's clock and all units side by side, one of a single step.  A thousand of the ones and
-fifty of the others a unit take an hour:
+fifty of the others a unit, of up to five steps, take half an hour:
 
     LEADLINE_PDU_SEQUENCES=1000 LEADLINE_PTY_SEQUENCES=50 \
         ./run shell pytest -s selftests/test_pdu_sequences.py

@@ -86,6 +86,14 @@ def prompt_line(name: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"(?:\A|[\r\n])[ ]*(?:" + name + rb")+\Z")
 
 
+def only_prompts(name: bytes) -> re.Pattern[bytes]:
+    """Prompts of that `name`, blanks, and nothing else: what was left over, before an answer.
+
+    The blanks are told in one way only, or a long run of prompts would never end being tried.
+    """
+    return re.compile(rb"(?:\s*(?:" + name + rb"))+\s*\Z")
+
+
 class CommandLine:
     """A session with a device that has a prompt.
 

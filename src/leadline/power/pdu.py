@@ -132,7 +132,7 @@ class Pdu:
             after = self._poll(outlet, on, end)
             if moved := [n for n in before if n != outlet and after[n] != before[n]]:
                 # Puts back what it moved instead.
-                self._tell(outlet, before[outlet], self._end_of(OVERTIME_S))
+                self._tell(outlet, before[outlet], self._end_of(0.0))
                 raise self._wired_otherwise(outlet, moved, after)
             if after[outlet] == on:
                 return Switched(outlet, on, True, self._now() - start, attempt, command_s)
@@ -149,7 +149,7 @@ class Pdu:
         try:
             return self._read(end)
         except LineTrouble as trouble:
-            if on and self._tell(outlet, on, self._end_of(OVERTIME_S)) is None:
+            if on and self._tell(outlet, on, self._end_of(0.0)) is None:
                 trouble.add_note(
                     f"outlet {outlet} was told to go on all the same; whether it did is not known"
                 )

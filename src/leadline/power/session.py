@@ -22,7 +22,7 @@ from leadline.power.masking import Mask
 
 TICK_S = 0.05  # how long one read waits; what a lost port or a deadline is late by
 QUIET_S = 0.3  # a line with nothing for so long has said what it had to say
-NOISE_LIMIT = 64 * 1024  # bytes in one answer: more is a device that will not stop
+NOISE_LIMIT = 16 * 1024  # bytes in one answer: more is a device that will not stop
 # What pyserial 3.5 raises when the port goes: SerialException (an OSError) from read and
 # write, a plain OSError from in_waiting, termios.error (no OSError) from the flushes.
 PORT_LOST = (OSError, termios.error)

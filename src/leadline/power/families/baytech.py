@@ -12,27 +12,28 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from leadline.inventory.pdu import PduSpec
-from leadline.power.command_line import CommandLine, Grammar, Wait, prompt_line
+from leadline.power.command_line import CommandLine, Grammar, Wait, only_prompts, prompt_line
 from leadline.power.login import LoginWords
 from leadline.power.session import Session
 
 # A line's beginning: what stands within a row of the table is a name that the user chose.
 _LINE = rb"(?:\A|[\r\n])"
-_NAME = rb"RPC[\w/()-]{1,12}>[ ]*"
-ONLY_PROMPTS = re.compile(rb"(?:\s*" + _NAME + rb")+\Z")
+_LAST_LINE = _LINE + rb"(?=[^\r\n]*\Z)"
+_NAME = rb"RPC[\w/()-]{1,12}>"
+ONLY_PROMPTS = only_prompts(_NAME)
 REFUSED = re.compile(rb"^[ ]*Input error", re.MULTILINE)
 # The name is whatever the user called the outlet: only what ends the line is its state.
 ROW = re.compile(r"[ ]*(\d{1,2})\)\.{3}.*:[ ]*(On|Off)[ ]*")
 
 GRAMMAR = Grammar(
     unit="a BayTech RPC3",
-    prompt=prompt_line(_NAME),
+    prompt=prompt_line(_NAME + rb"[ ]*"),
     pagers=(
         Wait(re.compile(_LINE + rb"[ ]*Press <ENTER>[^\r\n]*\Z")),
         Wait(re.compile(_LINE + rb"[ ]*More \(Y/es N/o\):[ ]*\Z"), b"Y"),
     ),
     questions=re.compile(
-        _LINE + rb"(?![ ]*\d+\)\.)[^\r\n]*(?:\(Y/N\)[?>: ]*|'YES'[^\r\n]*)\Z", re.IGNORECASE
+        _LAST_LINE + rb"(?![ ]*\d+\)\.)[^\r\n]*(?:\(Y/N\)[?>: ]*|'YES'[^\r\n]*)\Z", re.IGNORECASE
     ),
     login=LoginWords(
         username=re.compile(_LINE + rb"[\w ]*(?:user ?name|login)[> :]*\Z", re.IGNORECASE),

@@ -16,12 +16,13 @@ from leadline.power.login import LoginWords
 _LINE = rb"(?:\A|[\r\n])[ ]*"
 # Not within a row, whose name may read like one.
 QUESTION = re.compile(
-    rb"(?:\A|[\r\n])(?![ ]*\d)[^\r\n]*(?:\(Y/N\)[?>: ]*|'YES'[^\r\n]*)\Z", re.IGNORECASE
+    rb"(?:\A|[\r\n])(?=[^\r\n]*\Z)(?![ ]*\d)[^\r\n]*(?:\(Y/N\)[?>: ]*|'YES'[^\r\n]*)\Z",
+    re.IGNORECASE,
 )
 # Only the main menu's 1 leads to the outlets: in any other, an Enter alone is sent.
 MAIN_MENU = re.compile(_LINE + rb"1\)\.{3}Outlet Control[^>]*[\r\n][ ]*Enter Selection>[ ]*\Z")
 # `on N` takes the number of the selection; where the outlet has another, it is no row.
-ROW = re.compile(r"[ ]*(\d{1,2})[ ]{2,}.*(?<!\d)\1[ ]+(On|Off)[ ]*")
+ROW = re.compile(r"[ ]*(\d{1,2})[ ]{2}.*(?<!\d)\1[ ]+(On|Off)[ ]*")
 
 
 def parse_status(text: bytes) -> dict[int, bool] | None:

@@ -15,16 +15,16 @@ import re
 from dataclasses import dataclass
 
 from leadline.inventory.pdu import PduSpec
-from leadline.power.command_line import CommandLine, Grammar, Wait, prompt_line
+from leadline.power.command_line import CommandLine, Grammar, Wait, only_prompts, prompt_line
 from leadline.power.login import LoginWords
 from leadline.power.session import Session
 
 _LINE = rb"(?:\A|[\r\n])[ ]*"
-_PROMPT = rb"Switched [CP]DU:[ ]*"
-ONLY_PROMPTS = re.compile(rb"(?:\s*" + _PROMPT + rb")+\Z")
+_PROMPT = rb"Switched [CP]DU:"
+ONLY_PROMPTS = only_prompts(_PROMPT)
 GRAMMAR = Grammar(
     unit="a Sentry Switched CDU",
-    prompt=prompt_line(_PROMPT),
+    prompt=prompt_line(_PROMPT + rb"[ ]*"),
     # It takes its key without an Enter.
     pagers=(Wait(re.compile(_LINE + rb"More \(Y/es N/o\):[ ]*\Z"), b"y", enter=False),),
     login=LoginWords(
@@ -37,7 +37,7 @@ VERSION = re.compile(_LINE + rb"Sentry Switched [CP]DU Version (\d+)")
 DONE = re.compile(_LINE + rb"Command successful[ ]*[\r\n]")
 
 # A state is one word, or two ("Idle On", "Off/Error"); at least two spaces part the columns.
-_STATE = r"[ ]{2,}([A-Z][a-z]+(?:[ /][A-Z][a-z]+)?)"
+_STATE = r"(?<![ ])[ ]{2,}([A-Z][a-z]+(?:[ /][A-Z][a-z]+)?)"
 ROW = re.compile(r"[ ]*(\.[A-Z]{1,2}\d{1,2})(?:[ ].*)?" + _STATE + _STATE + r"[ ]*")
 ROW_8 = re.compile(r"[ ]*([A-Z]{2}\d{1,2})(?:[ ].*)?" + _STATE + _STATE + r"[ ]{2,}(?!On|Off)\S.*")
 # Of an outlet in trouble, the first word is what current was sensed; Wait is on its way.

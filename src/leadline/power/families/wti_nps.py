@@ -8,20 +8,27 @@ that the unit would ask before it switches; the prompt comes back when it is don
 import re
 
 from leadline.inventory.pdu import PduSpec
-from leadline.power.command_line import ERASE, CommandLine, Grammar, Wait, prompt_line
+from leadline.power.command_line import (
+    ERASE,
+    CommandLine,
+    Grammar,
+    Wait,
+    only_prompts,
+    prompt_line,
+)
 from leadline.power.login import LoginWords
 from leadline.power.session import Session
 
 # A line's beginning: what stands within a row of the table is a name that the user chose.
 _LINE = rb"(?:\A|[\r\n])"
-_NAME = rb"(?:NPS|IPS|TPS|RSM|MPC|NBB|BB|VMR)>[ ]*"
-ONLY_PROMPTS = re.compile(rb"(?:\s*" + _NAME + rb")+\Z")
+_NAME = rb"(?:NPS|IPS|TPS|RSM|MPC|NBB|BB|VMR)>"
+ONLY_PROMPTS = only_prompts(_NAME)
 REFUSED = re.compile(rb"^[ ]*(?:Invalid\b|\?)", re.IGNORECASE | re.MULTILINE)
 NUMBER = re.compile(r"[ ]*(\d{1,2})[ ]*")
 
 GRAMMAR = Grammar(
     unit="a WTI power switch",
-    prompt=prompt_line(_NAME),
+    prompt=prompt_line(_NAME + rb"[ ]*"),
     pagers=(Wait(re.compile(_LINE + rb"[ ]*Enter:[^\r\n]*\Z", re.IGNORECASE)),),
     questions=re.compile(_LINE + rb"(?![ ]*\d+[ ]*\|)[^\r\n]*\(Y/N\)[?>: ]*\Z", re.IGNORECASE),
     login=LoginWords(

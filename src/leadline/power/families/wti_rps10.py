@@ -34,8 +34,8 @@ def parse_answers(text: bytes) -> list[dict[int, bool]]:
     """
     answers: list[dict[int, bool]] = []
     plugs: list[tuple[int, bool]] = []
-    lines = text.decode("latin-1")
-    for line in re.findall(r"[^\r\n]+(?=[\r\n])", lines):
+    *whole, _ = re.split(r"[\r\n]+", text.decode("latin-1"))
+    for line in whole:
         if row := PLUG.fullmatch(line):
             plugs.append((int(row[1]), row[2] == "On"))
         elif line.strip() == COMPLETE:
