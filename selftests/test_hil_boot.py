@@ -52,6 +52,14 @@ def test_a_virtual_rig_that_is_up_stays_up(vendor: Vendor, up: dict[str, Any]) -
     assert vendor.did == ["looked at 0 of 1"]
 
 
+@pytest.mark.parametrize("option", ["--collect-only", "--co"])
+def test_nothing_is_started_and_no_rig_asked_to_see_what_would_run(
+    vendor: Vendor, up: dict[str, Any], option: str
+) -> None:
+    assert vendor.hil(option, "test_all.py", rig=RIG, matrix=MATRIX) == 0
+    assert vendor.did == ["looked at 0 of 1"], "and that one is virtual"
+
+
 # Tests are collected while virtual rigs boot, and wait for them.
 
 MARKS = """

@@ -154,7 +154,7 @@ def test_the_shipped_matrix_holds_what_its_evidence_says() -> None:
     assert (ratio.at_least, ratio.at_most) == (3.0, None)
     of_a_disk = matrix.limits_for("EXAMPLE SATA-DISK-4T")["depth_8_over_depth_1"]
     assert of_a_disk.at_least == 0.5, "the lowest that was recorded is 0.56"
-    issue, _ = matrix.firmware("LEADLINE VSSD", "1.1").known_issues
+    issue, *_ = matrix.firmware("LEADLINE VSSD", "1.1").known_issues
     assert (issue.claim, issue.excuses) == ("depth_8_over_depth_1", True)
     assert matrix.firmware("LEADLINE VSSD", "1.0").known_issues == ()
 

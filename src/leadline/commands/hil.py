@@ -37,6 +37,7 @@ VIRTUAL_RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
 _PYTEST_INTERRUPTED, _PYTEST_USAGE, _PYTEST_NO_TESTS = 2, 4, 5
 # pytest's options whose value could be mistaken for a path: `-k tests` selects by name.
 _WITH_VALUE = {"-k", "-m", "-n", "-o", "-p", "-r", "-W", "--deselect", "--ignore", "--junitxml"}
+_COLLECTS = frozenset({"--collect-only", "--collectonly", "--co"})
 _EXAMPLES = """\
 What is not listed here goes to pytest (leadline hil -k depth -x -n 2).
 
@@ -103,7 +104,8 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
     try:
         with signals, ExitStack() as stack:
             logs = stack.enter_context(ByteLogs(folder_of_run(record.directory, run_id), _tell))
-            benches = [rig for rig in rigs if rig.virtual is None]
+            runs = _COLLECTS.isdisjoint(arguments.rest)
+            benches = [rig for rig in rigs if rig.virtual is None and runs]
             for sentence in mend_power(benches, logs):
                 _tell(sentence)
             refuse_absent(benches, len(rigs))
@@ -112,7 +114,7 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
             stack.callback(child.end)
             with child.needed():
                 for rig in rigs:
-                    if rig.virtual is not None:
+                    if rig.virtual is not None and runs:
                         _start_virtual(rig, stack, record)
             code = child.run(signals)
             if code != 0 and child.began:
