@@ -1,0 +1,75 @@
+"""A disk that is real to Linux: what its queue gains, judged as a disk's and as an SSD's."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from leadline.drive.bind import bind
+from leadline.host.connection import open_host
+from leadline.inventory.rig import load_rig
+from leadline.virtual import rig as virtual
+from selftests.virtual.conftest import RIGS, MakeRig
+from selftests.virtual.test_hil import hil, outcomes
+
+pytestmark = pytest.mark.timeout(600)
+
+FLASH = re.compile(r"    flash:\n(?:      .*\n)+")
+MODEL = """models:
+  - model: LEADLINE VDISK
+    class: {drive_class}
+    protocol: sata
+    queue_depth: 32
+    cache_bytes: 67108864
+    firmware:
+      - revision: "1.0"
+        status: released
+"""
+OF_A_DISK = """    limits:
+      depth_8_over_depth_1:
+        at_least: 1.2
+        source: a disk that reorders
+"""
+
+
+def disk_rig(make_rig: MakeRig, name: str) -> Path:
+    (flash,) = FLASH.findall((RIGS / "virtual.yaml").read_text())
+    return make_rig(
+        name,
+        (flash, ""),
+        ("model: LEADLINE VSSD", "model: LEADLINE VDISK"),
+        ("VSSD0001", "VDISK0001"),
+        ("0x5000c5000000a001", "0x5000c5000000a003"),
+        ("vssd-1.0.yaml", "vdisk-1.0.yaml"),
+    )
+
+
+def matrix(folder: Path, drive_class: str, limits: str) -> Path:
+    text = (RIGS.parent / "firmware_matrix.yaml").read_text()
+    text = text.replace("image: rigs/", f"image: {RIGS}/")
+    path = folder / "matrix.yaml"
+    path.write_text(text.replace("models:\n", MODEL.format(drive_class=drive_class) + limits, 1))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("drive_class", "limits", "outcome"), [("hdd", OF_A_DISK, "pass"), ("ssd", "", "fail")]
+)
+def test_a_disk_passes_by_its_class_and_not_by_another(
+    make_rig: MakeRig, tmp_path: Path, drive_class: str, limits: str, outcome: str
+) -> None:
+    chosen = ("-k", "VDISK and depth_8", "--matrix", str(matrix(tmp_path, drive_class, limits)))
+    code, summary, said = hil(disk_rig(make_rig, f"disk-{drive_class}"), tmp_path, *chosen)
+    assert code == (0 if outcome == "pass" else 1), said
+    assert outcomes(summary)["ssd1 1.0", "depth_8_over_depth_1"] == outcome
+    (ratio,) = [v["estimate"] for v in summary["verdicts"] if v["unit"] == "pair"]
+    assert 1.3 < ratio < 2.8  # Linux sorts what it holds back, too
+
+
+def test_linux_takes_it_for_a_disk(make_rig: MakeRig) -> None:
+    rig = load_rig(disk_rig(make_rig, "rotates"))
+    with virtual.running(rig), open_host(rig.host) as host:
+        drive = bind(host, rig.drive("ssd1"))
+        assert host.read_file(f"/sys/block/{drive.name}/queue/rotational") == b"1\n"
+        assert drive.identify is not None
+        assert drive.identify.rotation_rpm == 7200
