@@ -87,5 +87,7 @@ def _fault(said: Arrival, measured: Slice) -> tuple[str, ...]:
         return (f"requests of this size fail: {measured.error}",)
     slowest, most = max(measured.p99_latency_s, measured.drain_s), served_within(said)
     if slowest > most:
-        return (f"requests of this size stall: one took {slowest:.3g} s, {most:.2g} s is long",)
+        return (
+            f"requests of this size stall: one took {slowest:.3g} s or more, {most:.2g} s is long",
+        )
     return ()
