@@ -132,10 +132,14 @@ def test_the_log_alone_tells_the_same(target: Target, log: IntentLog) -> None:
 def test_the_intent_is_on_record_before_anything_is_written(
     target: Target, log: IntentLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    synced: list[str] = []
+
     def start(self: Target, plan: Plan, seconds: float) -> None:
+        assert synced
         assert json.loads(log.path.read_text().splitlines()[0])["plan"] == plan._asdict()
         raise RigTrouble("seen")
 
+    monkeypatch.setattr(IntentLog, "sync", lambda self: synced.append(self.path.read_text()))
     monkeypatch.setattr(Target, "start", start)
     with pytest.raises(RigTrouble, match="seen"):
         Load(target, PLAN, 1.0, log)
@@ -319,6 +323,7 @@ def test_a_host_that_is_lost_leaves_what_had_arrived(
         while load._running._call._inbox.qsize() < 3:
             pass  # more has arrived, and nobody has heard it yet
         host._wire._process.kill()
+        host._wire._reader.join()  # and that is all that will
         load.cut_off()
     account = load.account
     assert account.acknowledged > before
