@@ -13,9 +13,10 @@ from leadline import verified_writes as module
 from leadline.drive.ask import IDENTIFY_DEVICE
 from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
 from leadline.integrity.account import Account
-from leadline.integrity.intents import account_of
+from leadline.integrity.check import Checked
+from leadline.integrity.intents import IntentLog, account_of
 from leadline.integrity.plan import Plan
-from leadline.integrity.session import Target
+from leadline.integrity.session import Target, read_back
 from leadline.power.cycle import PowerCycle
 from leadline.verified_writes import VerifiedWrites, plan_for
 from leadline.visiting import OpenVisit
@@ -153,6 +154,23 @@ def test_a_power_cut_in_the_middle_of_the_load(world: World) -> None:
     assert f"; {intact.cut_off} requests were cut off; of 2048 sectors 0 are wrong" in str(intact)
 
 
+@pytest.mark.parametrize(
+    ("method", "cut"), [("outlast_a_power_cut", [True]), ("outlast_a_power_cycle", [False, False])]
+)
+def test_old_data_are_forgiven_after_a_cut_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch, method: str, cut: list[bool]
+) -> None:
+    seen: list[bool] = []
+
+    def spy(target: Target, account: Account, *, cut: bool, log: IntentLog) -> Checked:
+        seen.append(cut)
+        return read_back(target, account, cut=cut, log=log)
+
+    monkeypatch.setattr(module, "read_back", spy)
+    getattr(writes(world), method)()
+    assert seen == cut
+
+
 def test_what_a_power_cut_loses_although_it_was_flushed_is_named(world: World) -> None:
     world.meanwhile = lambda: world.spoil(first_lba() + 7)
     with pytest.raises(DriveFault, match="after an abrupt power cut, 1 of 2048 sectors are wrong"):
@@ -163,6 +181,7 @@ def test_the_power_is_not_cut_before_every_sector_is_durable(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Account] = []
+    monkeypatch.setattr(module, "LOAD_S", 0.0)
     monkeypatch.setattr(world, "meanwhile", lambda: seen.append(account_of(world.log)))
     writes(world).outlast_a_power_cut()
     assert seen[0].history.covered == seen[0].plan.sectors

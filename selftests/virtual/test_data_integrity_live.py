@@ -2,7 +2,7 @@
 
 One drive loses its power by itself and one with its host.  In turn one of them ignores flushes
 (V21, and what V12 looks like from outside); the other one loses, with the power, what was not
-flushed, which it may (V13).
+flushed, which it may (V13).  A third one misreads under queued load (V14).
 """
 
 import json
@@ -16,6 +16,7 @@ import pytest
 
 from leadline.inventory.rig import load_rig
 from leadline.virtual import rig as virtual
+from leadline.virtual.profile import Profile
 from leadline.virtual.request_log import read_request_log
 from leadline.virtual.state import State
 from selftests.virtual.conftest import RIGS, MakeRig
@@ -37,6 +38,9 @@ class Ran:
     messages: dict[tuple[str, str], str]
     in_flight: dict[str, int]
     said: str
+
+
+CAN_MISREAD = hasattr(Profile.model_fields["faults"].default, "wrong_data")
 
 
 def faulty(folder: Path, name: str, faults: str) -> Path:
@@ -93,3 +97,13 @@ def test_a_drive_that_ignores_flushes_fails_and_a_healthy_one_beside_it_passes(
         )
     for each in PROFILES:
         assert ran.in_flight[each] >= 4, "requests were in the drive's hands side by side"
+
+
+@pytest.mark.skipif(not CAN_MISREAD, reason="no virtual drive misreads yet")
+def test_a_drive_that_returns_another_sectors_data_fails(make_rig: MakeRig, tmp_path: Path) -> None:
+    name = PROFILES["scsi1"]
+    profile = faulty(tmp_path, name, "wrong_data: {one_in: 50}")
+    rig = make_rig("misreads", (f"{RIGS}/profiles/{name}", str(profile)))
+    ran = run(rig, tmp_path / "results", "VSCSI and every_read")
+    assert ran.outcomes == {("scsi1", "read_back_at_once"): "fail"}
+    assert re.search(r"wrong sectors: LBA \d+ holds ", ran.messages["scsi1", "read_back_at_once"])
