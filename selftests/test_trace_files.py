@@ -161,6 +161,12 @@ def test_each_thing_wrong_is_told_once_with_its_first_line_and_its_count(tmp_pat
     assert length.startswith("7: a request of no bytes at offset 0")
 
 
+def test_an_offset_that_no_drive_has_is_beyond_the_capacity(tmp_path: Path) -> None:
+    """Where such a request ends is more than 64 bits hold."""
+    (problem,) = wrong(tmp_path, (1, 0, (1 << 63) - 512, 4096))
+    assert f"a request at offset {(1 << 63) - 512} for 4096 bytes" in problem
+
+
 def test_order_is_checked_across_what_is_read_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
