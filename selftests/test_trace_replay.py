@@ -209,6 +209,12 @@ def test_whose_fault_an_error_of_fio_is(error: int, whose: type[Exception]) -> N
         replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
 
 
+def test_a_fio_that_failed_has_no_figure_whatever_it_printed() -> None:
+    rig, reads = Rig(printed(), exit_code=1), few_that_fit().take(slice(1))
+    with pytest.raises(RigTrouble, match=r"exit code 1"):
+        replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
+
+
 def test_a_replay_of_less_than_the_trace_is_no_figure() -> None:
     rig, reads = Rig(printed(), exit_code=0), trace_of([1, 2], READ, 0, 512)
     with pytest.raises(RigTrouble, match="replayed 1 reads and 0 writes of 2 and 0"):
