@@ -257,6 +257,18 @@ def test_a_spoilt_file_is_refused_with_what_to_do(
     assert "\x1b" not in said
 
 
+def test_a_file_that_is_cut_off_is_told_by_its_last_whole_line(tmp_path: Path) -> None:
+    rows = np.arange(20_000)
+    path = kept(tmp_path, trace_of(rows, 0, rows * 7919 % 97 * 512, 512), capacity_bytes=1 << 20)
+    text = gzip.decompress(path.read_bytes())
+    path.write_bytes(path.read_bytes()[: len(path.read_bytes()) // 2])
+    with pytest.raises(Misuse) as raised:
+        load_trace(path)
+    line = int(str(raised.value).removeprefix(f"{path}:").partition(":")[0])
+    assert 5_000 < line < 15_000
+    assert text.splitlines()[line - 1].split()[0] == str(line - 4).encode()
+
+
 def test_another_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="a trace is named NAME"):
         read_header(tmp_path / "trace.txt")
