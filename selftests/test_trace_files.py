@@ -161,6 +161,12 @@ def test_each_thing_wrong_is_told_once_with_its_first_line_and_its_count(tmp_pat
     assert length.startswith("7: a request of no bytes at offset 0")
 
 
+def test_an_offset_that_no_drive_has_is_beyond_the_capacity(tmp_path: Path) -> None:
+    """Where such a request ends is more than 64 bits hold."""
+    (problem,) = wrong(tmp_path, (1, 0, (1 << 63) - 512, 4096))
+    assert f"a request at offset {(1 << 63) - 512} for 4096 bytes" in problem
+
+
 def test_order_is_checked_across_what_is_read_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +255,18 @@ def test_a_spoilt_file_is_refused_with_what_to_do(
     assert expected in said
     assert ";" in said  # the remedy
     assert "\x1b" not in said
+
+
+def test_a_file_that_is_cut_off_is_told_by_its_last_whole_line(tmp_path: Path) -> None:
+    rows = np.arange(20_000)
+    path = kept(tmp_path, trace_of(rows, 0, rows * 7919 % 97 * 512, 512), capacity_bytes=1 << 20)
+    text = gzip.decompress(path.read_bytes())
+    path.write_bytes(path.read_bytes()[: len(path.read_bytes()) // 2])
+    with pytest.raises(Misuse) as raised:
+        load_trace(path)
+    line = int(str(raised.value).removeprefix(f"{path}:").partition(":")[0])
+    assert 5_000 < line < 15_000
+    assert text.splitlines()[line - 1].split()[0] == str(line - 4).encode()
 
 
 def test_another_name_is_refused(tmp_path: Path) -> None:

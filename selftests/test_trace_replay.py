@@ -169,12 +169,12 @@ class Rig:
     name = "rig"
     versions: ClassVar = {"fio": "3.33"}
 
-    def __init__(self, printed: bytes = b"") -> None:
-        self.printed = printed
+    def __init__(self, printed: bytes = b"", exit_code: int = 1) -> None:
+        self.printed, self.exit_code = printed, exit_code
 
     def run(self, argv: Sequence[str], **_: object) -> Finished:
         self.argv = tuple(argv)
-        return Finished(self.argv, 1, self.printed, b"not run", seconds=0.0)
+        return Finished(self.argv, self.exit_code, self.printed, b"not run", seconds=0.0)
 
 
 def test_a_trace_that_writes_is_not_replayed_without_leave() -> None:
@@ -192,16 +192,35 @@ def test_reads_alone_are_replayed_by_a_fio_that_may_not_write() -> None:
         assert ("--readonly" in rig.argv) is not writes
 
 
+def printed(error: int = 0) -> bytes:
+    """fio's JSON of a replay of one read."""
+    done = {"total_ios": 1, "lat_ns": {"N": 1, "mean": 1e6}}
+    none = {"total_ios": 0, "lat_ns": {"N": 0, "mean": 0.0}}
+    job = {"error": error, "read": done, "write": none, "job_runtime": 1}
+    return json.dumps({"jobs": [job]}).encode()
+
+
 @pytest.mark.parametrize(
     ("error", "whose"), [(errno.EIO, DriveFault), (errno.ETIMEDOUT, DriveFault), (22, RigTrouble)]
 )
 def test_whose_fault_an_error_of_fio_is(error: int, whose: type[Exception]) -> None:
-    done = {"total_ios": 1, "lat_ns": {"N": 1, "mean": 1e6}}
-    none = {"total_ios": 0, "lat_ns": {"N": 0, "mean": 0.0}}
-    printed = json.dumps({"jobs": [{"error": error, "read": done, "write": none}]})
-    rig, reads = Rig(printed.encode()), few_that_fit().take(slice(1))
+    rig, reads = Rig(printed(error)), few_that_fit().take(slice(1))
     with pytest.raises(whose):
         replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
+
+
+def test_a_fio_that_failed_has_no_figure_whatever_it_printed() -> None:
+    rig, reads = Rig(printed(), exit_code=1), few_that_fit().take(slice(1))
+    with pytest.raises(RigTrouble, match=r"exit code 1"):
+        replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
+
+
+def test_a_replay_of_less_than_the_trace_is_no_figure() -> None:
+    rig, reads = Rig(printed(), exit_code=0), trace_of([1, 2], READ, 0, 512)
+    with pytest.raises(RigTrouble, match="replayed 1 reads and 0 writes of 2 and 0"):
+        replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
+    found = replay(cast(Host, rig), "/dev/sdb", reads.take(slice(1)), 2, "fast", writes=False)
+    assert found.reads.count == 1
 
 
 def few_that_fit() -> Trace:

@@ -95,7 +95,7 @@ def test_what_a_drive_is_sent_is_recorded(shared_rig: Rig) -> None:
     assert len(sent) > 50
     assert len(sent) / len(found.trace) > 0.9
     assert set(sent.kind.tolist()) == {READ}
-    assert 2 <= found.in_flight <= 4
+    assert found.in_flight >= 2  # more where udev, say, looked at the drive meanwhile
     assert not [name for name in left if name.startswith("leadline-record.")]
 
 

@@ -43,7 +43,7 @@ def _table(gains: Sequence[TraceGain]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("trace", "off, ms", "on, ms", "gain", "reads", "writes")]
     rows += [
         (
-            each.trace,
+            plain(each.trace),
             _ms(each.off_s),
             _ms(each.on_s),
             *map(share, (each.gain, each.reads, each.writes)),

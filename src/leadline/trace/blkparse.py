@@ -22,7 +22,9 @@ _EVENT = re.compile(
 )
 _SUMMARY = (b"CPU", b"Total ", b"Throughput", b"Events ")
 _BESIDE = (b"Input file ", b"\n")  # blkparse says so on stdout, also when it is quiet
-_LONGEST_TIME_S = 10**9
+_LONGEST_TIME = 10  # digits of its seconds
+_ISSUE, _COMPLETE, _REQUEUE = b"D", b"C", b"R"
+_TAKEN = (_ISSUE, _COMPLETE, _REQUEUE)
 
 
 @dataclass(frozen=True)
@@ -71,31 +73,22 @@ def read_blkparse(lines: Iterable[bytes], name: str) -> Recorded:
     for number, line in enumerate(lines, 1):
         if line.startswith(_SUMMARY):
             break
-        match = _EVENT.match(line)
-        if match is None or len(match[2]) > len(str(_LONGEST_TIME_S)):
-            if line.startswith(_BESIDE):
-                continue
-            said = plain(line[:80].decode("utf-8", "replace").rstrip("\n"))
-            raise Misuse(
-                f"{name}:{number}: found {said!r}, expected an event of blkparse in its default "
-                "format; give what `blkparse -i FILE` prints, without -f"
-            )
-        action = match[4]
-        if action not in (b"D", b"C", b"R"):
+        if line.startswith(_BESIDE):
+            continue
+        match = _event(line, f"{name}:{number}")
+        row = _row(match) if match[4] in _TAKEN else None
+        if row is None:
             continue
         if device not in (None, match[1]):
             raise Misuse(
                 f"{name}:{number}: found an event of device {match[1].decode()}, expected only "
                 f"those of {device and device.decode()}; trace one disk, and not its partitions"
             )
-        row = _row(match)
-        if row is None:
-            continue
         device = match[1]
-        if action == b"D":
+        if match[4] == _ISSUE:
             found.issued(row)
         else:
-            found.ended(row[2:], requeued=action == b"R")
+            found.ended(row[2:], requeued=match[4] == _REQUEUE)
     rows = [row for place, row in enumerate(found.rows) if place not in found.requeued]
     if not rows:
         raise Misuse(
@@ -104,6 +97,18 @@ def read_blkparse(lines: Iterable[bytes], name: str) -> Recorded:
         )
     trace = trace_of(*zip(*rows, strict=True)).by_time()
     return Recorded(trace, min(found.most, MOST_IN_FLIGHT))
+
+
+def _event(line: bytes, where: str) -> "re.Match[bytes]":
+    """The fields of an event; Misuse for a line that is none."""
+    match = _EVENT.match(line)
+    if match is None or len(match[2]) > _LONGEST_TIME:
+        said = plain(line[:80].decode("utf-8", "replace").rstrip("\n"))
+        raise Misuse(
+            f"{where}: found {said!r}, expected an event of blkparse in its default format; give "
+            "what `blkparse -i FILE` prints, without -f"
+        )
+    return match
 
 
 def _row(match: "re.Match[bytes]") -> tuple[int, int, int, int] | None:

@@ -66,7 +66,9 @@ class Inspector:
         return tuple(sorted(found, key=lambda each: each.line))
 
     def _looks(self, trace: Trace) -> Iterator[Look]:
-        header, end = self.header, trace.end
+        header = self.header
+        # Not by where it ends: that may be more than the column's type holds.
+        last = header.capacity_bytes - trace.length.astype(np.int64)
         yield (
             "order",
             np.diff(trace.time_us, prepend=self.last_us) < 0,
@@ -75,7 +77,7 @@ class Inspector:
         )
         yield (
             "capacity",
-            (trace.offset < 0) | (end > header.capacity_bytes),
+            (trace.offset < 0) | (trace.offset > last),
             lambda one: (
                 f"a request at offset {one.offset[0]} for {one.length[0]} bytes, and the "
                 f"header's capacity is {header.capacity_bytes}"

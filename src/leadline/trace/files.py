@@ -3,6 +3,7 @@
 import gzip
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from leadline.drive.text import plain
@@ -59,8 +60,10 @@ def inspect(
                 inspector.look(piece)
                 keep(piece)
     except (EOFError, zlib.error) as error:
-        after = f"after {inspector.requests} requests" if inspector.requests else "at once"
-        raise Misuse(f"{shown}: the file is cut off or damaged {after}; copy it again") from error
+        found = f"{shown}:{_lines_before_the_cut(path)}"
+        raise Misuse(
+            f"{found}: the file is cut off or damaged after here; copy it again"
+        ) from error
     except gzip.BadGzipFile as error:
         raise Misuse(
             f"{shown}: this is not compressed by gzip, or damaged; copy it again"
@@ -68,3 +71,12 @@ def inspect(
     except OSError as error:
         raise Misuse(f"{shown}: {error.strerror}; name a file with a trace") from error
     return header, inspector.problems()
+
+
+def _lines_before_the_cut(path: Path) -> int:
+    """How many whole lines can be read of a file that is cut off."""
+    lines = 0
+    with suppress(EOFError, zlib.error, OSError), gzip.open(path, "rb") as text:
+        while some := text.read1():
+            lines += some.count(b"\n")
+    return lines

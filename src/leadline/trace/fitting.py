@@ -35,21 +35,7 @@ def fit(
     blocks of `block_bytes`; moved together where the drive is smaller.  Raises Misuse when
     nothing is left, or the drive has too little room for what is touched.
     """
-    notes = []
-    if most is not None and most < len(trace):
-        notes.append(f"the first {most} of {len(trace)} requests")
-        trace = trace.take(slice(most))
-    kept = trace.take(trace.kind == READ if not writes else trace.kind != TRIM)
-    left_out = np.bincount(trace.kind, minlength=4) - np.bincount(kept.kind, minlength=4)
-    if left_out[WRITE] or (left_out[SYNC] and not writes):
-        notes.append(
-            f"reads alone: {left_out[WRITE]} writes and {left_out[SYNC]} syncs were left out, for "
-            "writes need `writes: allowed` in the rig file and --allow-writes"
-        )
-    if left_out[TRIM]:
-        notes.append(f"{left_out[TRIM]} trims were left out: fio before 3.34 replays none")
-    if not np.any(kept.kind != SYNC):
-        raise Misuse("nothing of the trace would be replayed; " + "; ".join(notes))
+    kept, notes = _chosen(trace, writes=writes, most=most)
     aligned = _aligned(kept, block_bytes)
     if aligned is not kept:
         notes.append(f"places and sizes were widened to logical blocks of {block_bytes} bytes")
@@ -61,6 +47,26 @@ def fit(
             "they were, and lie closer together"
         )
     return Fitted(aligned, tuple(notes))
+
+
+def _chosen(trace: Trace, *, writes: bool, most: int | None) -> tuple[Trace, list[str]]:
+    """What of a trace is replayed at all, and why not the rest."""
+    notes = []
+    if most is not None and most < len(trace):
+        notes.append(f"the first {most} of {len(trace)} requests")
+        trace = trace.take(slice(most))
+    kept = trace.take(trace.kind != TRIM if writes else trace.kind == READ)
+    left_out = np.bincount(trace.kind, minlength=4) - np.bincount(kept.kind, minlength=4)
+    if left_out[WRITE] or left_out[SYNC]:
+        notes.append(
+            f"reads alone: {left_out[WRITE]} writes and {left_out[SYNC]} syncs were left out, for "
+            "writes need `writes: allowed` in the rig file and --allow-writes"
+        )
+    if left_out[TRIM]:
+        notes.append(f"{left_out[TRIM]} trims were left out: fio before 3.34 replays none")
+    if not np.any(kept.kind != SYNC):
+        raise Misuse("nothing of the trace would be replayed; " + "; ".join(notes))
+    return kept, notes
 
 
 def _aligned(trace: Trace, block_bytes: int) -> Trace:

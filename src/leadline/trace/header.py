@@ -32,8 +32,8 @@ class Header(BaseModel):
     when: datetime
     made: Literal["generated", "recorded"]
     generator: str
-    capacity_bytes: Annotated[int, Field(gt=0)]
-    block_bytes: Annotated[int, Field(gt=0)] = 512
+    capacity_bytes: Annotated[int, Field(gt=0, lt=1 << 63)]
+    block_bytes: Annotated[int, Field(gt=0, le=1 << 20)] = 512
     in_flight: Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
     requests: Annotated[int, Field(gt=0)]
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -20,7 +20,7 @@ from leadline.trace.replay_job import (
 from leadline.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from leadline.host.connection import Host
+    from leadline.host.connection import Finished, Host
 
 STARTUP_S = 60.0
 STRETCH = 4.0
@@ -57,6 +57,11 @@ def replay(
             late.stdout,
             late.stderr,
         ) from None
+    return _outcome(done, trace, where)
+
+
+def _outcome(done: "Finished", trace: Trace, where: str) -> Replayed:
+    """What fio's JSON says, or whose fault it is that it does not."""
     document, notes = split_output(done.stdout.decode("utf-8", "replace"))
     said = last_lines(notes + done.stderr.decode("utf-8", "replace")) or " nothing"
     jobs = document["jobs"] if document else []
