@@ -1,13 +1,21 @@
 """What Leadline's own tests share."""
 
+import os
 import signal
 import sys
 from pathlib import Path
+
+from hypothesis import settings
 
 pytest_plugins = ("pytester",)
 
 # A shell's background job ignores Ctrl-C, and so would every program that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes is the machine's affair.  Hypothesis has a profile of its own for CI.
+if "CI" not in os.environ:
+    settings.register_profile("leadline", deadline=None)
+    settings.load_profile("leadline")
 
 # The benchmarks are not installed.  Last: what is installed comes before our fixtures/.
 sys.path.append(str(Path(__file__).parent.parent))
