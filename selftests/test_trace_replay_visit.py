@@ -165,6 +165,25 @@ def test_a_drive_without_ncq_is_a_baseline(
     assert all(round_.on is None for round_ in answer.traces[0].rounds)
 
 
+def test_a_drive_whose_queue_was_taken_away_is_no_baseline(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    bench.rungs = (Rung("advertised", True, "NCQ"), Rung("kernel", False, "libata.force=noncq"))
+    opened.drive = changed(opened.drive, queue_depth=1)
+    bench.file("device/queue_depth").write_text("1")
+    with pytest.raises(DriveFault, match=r"libata\.force=noncq"):
+        ask(opened, tmp_path)
+
+
+def test_on_is_as_deep_as_the_kernel_had_it(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    opened.drive = changed(opened.drive, queue_depth=31)
+    bench.file("device/queue_depth").write_text("31")
+    assert ask(opened, tmp_path).depth == 31
+    assert {depth for depth, *_ in drive.seen} == {1, 31}
+
+
 def test_a_depth_that_somebody_left_at_1_is_no_baseline(
     bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
 ) -> None:
