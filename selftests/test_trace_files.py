@@ -230,6 +230,11 @@ def header_wrong(path: Path) -> None:
     beside.write_text(json.dumps(json.loads(beside.read_text()) | {"capacity_bytes": "\x1b[2J"}))
 
 
+def header_vast(path: Path) -> None:
+    beside = header_path(path)
+    beside.write_text(json.dumps(json.loads(beside.read_text()) | {"capacity_bytes": 1 << 63}))
+
+
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
@@ -242,6 +247,7 @@ def header_wrong(path: Path) -> None:
         (header_gone, "few.json: No such file"),
         (header_cut, "few.json: the whole: "),
         (header_wrong, "few.json: capacity_bytes: "),
+        (header_vast, "few.json: capacity_bytes: "),
     ],
 )
 def test_a_spoilt_file_is_refused_with_what_to_do(

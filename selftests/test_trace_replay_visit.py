@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from leadline.drive.identify import decode
+from leadline.drive.ladder import Rung
 from leadline.errors import DriveFault, Misuse
 from leadline.host.connection import Host
 from leadline.running import VERDICTS
@@ -16,7 +16,6 @@ from leadline.trace.asked import Answer, Asked
 from leadline.trace.replay_job import Replayed, Times, Timing, counts_of
 from leadline.trace.trace import Trace
 from leadline.visiting import OpenVisit
-from selftests.identify_images import image
 from selftests.traces import CAPACITY, few
 from selftests.traces import kept as kept_trace
 from selftests.visit_world import Bench, bench, kept, opened, station
@@ -94,12 +93,11 @@ def test_off_and_on_take_turns_and_the_depth_is_given_back(
     assert trace.in_flight == 4
 
 
-def test_the_ladder_is_climbed_before_the_first_depth_is_written(
+def test_the_ladder_is_climbed_before_anything_is_set(
     bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
 ) -> None:
     ask(opened, tmp_path)
-    assert bench.did.index("climb") >= 0
-    assert "admitted a to change a setting" in bench.did
+    assert bench.did.index("climb") < bench.did.index("admitted a to change a setting")
     assert "admitted a to write" not in bench.did
 
 
@@ -156,8 +154,8 @@ def test_what_is_asked_stands_for_what_the_header_says(
 def test_a_drive_without_ncq_is_a_baseline(
     bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
 ) -> None:
-    plain = decode(image(model="MODEL", serial="SERIAL-a", words={75: 0, 76: 0}))
-    opened.drive = changed(opened.drive, identify=plain, queue_depth=1)
+    bench.rungs = (Rung("advertised", False, "word 76 has no NCQ"),)
+    opened.drive = changed(opened.drive, queue_depth=1)
     bench.file("device/queue_depth").write_text("1")
     stash: Stash = {}
     answer = ask(opened, tmp_path, stash)
@@ -165,6 +163,25 @@ def test_a_drive_without_ncq_is_a_baseline(
     assert answer.depth is None
     assert [depth for depth, *_ in drive.seen] == [1, 1, 1]
     assert all(round_.on is None for round_ in answer.traces[0].rounds)
+
+
+def test_a_drive_whose_queue_was_taken_away_is_no_baseline(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    bench.rungs = (Rung("advertised", True, "NCQ"), Rung("kernel", False, "libata.force=noncq"))
+    opened.drive = changed(opened.drive, queue_depth=1)
+    bench.file("device/queue_depth").write_text("1")
+    with pytest.raises(DriveFault, match=r"libata\.force=noncq"):
+        ask(opened, tmp_path)
+
+
+def test_on_is_as_deep_as_the_kernel_had_it(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    opened.drive = changed(opened.drive, queue_depth=31)
+    bench.file("device/queue_depth").write_text("31")
+    assert ask(opened, tmp_path).depth == 31
+    assert {depth for depth, *_ in drive.seen} == {1, 31}
 
 
 def test_a_depth_that_somebody_left_at_1_is_no_baseline(

@@ -30,7 +30,7 @@ def test_replay(visit: "OpenVisit", request: pytest.FixtureRequest) -> None:
     """Replay each trace with NCQ off and on by turns, on the drive of this visit alone."""
     asked = Asked.model_validate_json(Path(request.config.option.trace_replay).read_bytes())
     station = visit.station
-    depth = depth_of(visit)
+    depth = depth_of(visit)  # by the ladder, which is climbed before anything is set
     wrote = visit.spec.writes == "allowed" and station.run.allow_writes
     visit.admitted("write" if wrote else "change a setting")
     settings.pin(station.host, station.journal, visit.drive)
@@ -67,11 +67,11 @@ def depth_of(visit: "OpenVisit") -> int | None:
     A drive that has NCQ, and on which something took it away, is no baseline: setting its
     depth fails, and says what did.
     """
-    identify = visit.drive.identify
-    advertised = identify.ncq.queue_depth if identify else visit.kernel_queue_depth
-    if (identify and not identify.ncq.supported) or advertised <= _UNQUEUED:
+    if any(rung.name == "advertised" and rung.holds is False for rung in visit.ladder.rungs):
         return None
-    return visit.kernel_queue_depth if visit.kernel_queue_depth > _UNQUEUED else advertised
+    if visit.kernel_queue_depth > _UNQUEUED:
+        return visit.kernel_queue_depth
+    return visit.drive.identify.ncq.queue_depth if visit.drive.identify else None
 
 
 def _replayed(
