@@ -20,6 +20,7 @@ import pytest
 from leadline.drive.ask import INQUIRY
 from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Host, Running
+from leadline.host.wire import BOOTSTRAP, for_bootstrap, source_of
 from leadline.integrity import writer
 from leadline.integrity.account import Account
 from leadline.integrity.check import Checked
@@ -101,6 +102,25 @@ def test_what_is_sent_to_rigs_is_python_3_8(part: str) -> None:
     package, _, name = part.rpartition(".")
     source = files(package).joinpath(f"{name}.py").read_text()
     ast.parse(source, feature_version=(3, 8))
+
+
+@pytest.mark.parametrize("python", ["python3.8", "python3.9", "python3.13"])
+def test_it_runs_on(target: Target, python: str) -> None:
+    program = shutil.which(python)
+    if not program or subprocess.run([program, "-V"], capture_output=True, check=False).returncode:
+        pytest.skip(f"{python} is not installed")
+    job = {"device": target.node, "plan": list(PLAN), "in_flight": 8, "seconds": 0.1, "command": ""}
+    done = subprocess.run(
+        [program, "-IS", "-c", BOOTSTRAP, json.dumps(job)],
+        input=for_bootstrap(source_of(PARTS)),
+        capture_output=True,
+        check=True,
+    )
+    account = Account(PLAN)
+    for line in done.stdout.decode().splitlines():
+        account.take(line)
+    assert account.ended
+    assert account.acknowledged > PLAN.fills
 
 
 def test_a_load_fills_the_span_mixes_and_ends_in_order(target: Target, log: IntentLog) -> None:
