@@ -20,6 +20,7 @@ import pytest
 from leadline.drive.ask import INQUIRY
 from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Host, Running
+from leadline.host.wire import BOOTSTRAP, for_bootstrap, source_of
 from leadline.integrity import writer
 from leadline.integrity.account import Account
 from leadline.integrity.check import Checked
@@ -28,6 +29,7 @@ from leadline.integrity.pattern import Stamp, stamp_of
 from leadline.integrity.plan import FLUSH, FUA, Plan
 from leadline.integrity.report import found_in, line_of, told
 from leadline.integrity.session import PARTS, Load, Target, read_back
+from leadline.virtual import mount
 from leadline.virtual.profile import Profile
 from selftests.local_hosts import host
 from selftests.simulated_drive import SimulatedDrive
@@ -100,6 +102,25 @@ def test_what_is_sent_to_rigs_is_python_3_8(part: str) -> None:
     package, _, name = part.rpartition(".")
     source = files(package).joinpath(f"{name}.py").read_text()
     ast.parse(source, feature_version=(3, 8))
+
+
+@pytest.mark.parametrize("python", ["python3.8", "python3.9", "python3.13"])
+def test_it_runs_on(target: Target, python: str) -> None:
+    program = shutil.which(python)
+    if not program or subprocess.run([program, "-V"], capture_output=True, check=False).returncode:
+        pytest.skip(f"{python} is not installed")
+    job = {"device": target.node, "plan": list(PLAN), "in_flight": 8, "seconds": 0.1, "command": ""}
+    done = subprocess.run(
+        [program, "-IS", "-c", BOOTSTRAP, json.dumps(job)],
+        input=for_bootstrap(source_of(PARTS)),
+        capture_output=True,
+        check=True,
+    )
+    account = Account(PLAN)
+    for line in done.stdout.decode().splitlines():
+        account.take(line)
+    assert account.ended
+    assert account.acknowledged > PLAN.fills
 
 
 def test_a_load_fills_the_span_mixes_and_ends_in_order(target: Target, log: IntentLog) -> None:
@@ -362,8 +383,12 @@ def attached(drive: Drive) -> Iterator[str]:
 
 @pytest.fixture
 def drive(tmp_path: Path) -> Iterator[Drive]:
-    if os.geteuid() != 0 or not shutil.which("losetup") or not os.access("/dev/fuse", os.W_OK):
-        pytest.skip("loop devices on FUSE files are for root")
+    if os.geteuid() != 0 or not shutil.which("losetup"):
+        pytest.skip("loop devices are for root")
+    try:
+        mount.load_fuse()
+    except RigTrouble as trouble:
+        pytest.skip(str(trouble))
     made = Drive(tmp_path, "channels: 8\nread_ms: 1\nwrite_ms: 3\n")
     yield made
     made.clean_up()

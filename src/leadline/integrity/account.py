@@ -43,7 +43,7 @@ class Account:
     failed: dict[int, int] = field(default_factory=dict)
     command_failed: bool = False
     ended: bool = False
-    _heard: set[int] = field(default_factory=set)
+    _heard: set[int] = field(default_factory=set, repr=False)
     _all_heard: int = 0  # every request up to this one
 
     def take(self, line: str) -> None:

@@ -49,11 +49,11 @@ class History:
     covered: int = 0  # sectors with a durable write
     durable: int = 0  # writes that are durable, by the drive's word
     _now: int = 0
-    _kept: dict[int, list[Write]] = field(default_factory=dict)
-    _flying: dict[int, tuple[Write, range]] = field(default_factory=dict)
-    _unflushed: list[tuple[Write, range]] = field(default_factory=list)
-    _flushes: dict[int, int] = field(default_factory=dict)
-    _reads: dict[int, _Open] = field(default_factory=dict)
+    _kept: dict[int, list[Write]] = field(default_factory=dict, repr=False)
+    _flying: dict[int, tuple[Write, range]] = field(default_factory=dict, repr=False)
+    _unflushed: list[tuple[Write, range]] = field(default_factory=list, repr=False)
+    _flushes: dict[int, int] = field(default_factory=dict, repr=False)
+    _reads: dict[int, _Open] = field(default_factory=dict, repr=False)
 
     def issue_write(self, number: int, lbas: range) -> None:
         """It may take effect from now on."""
