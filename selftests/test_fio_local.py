@@ -274,7 +274,8 @@ def test_each_stream_reads_its_zone_from_front_to_back(host: Host, tmp_path: Pat
     assert len(reads) == measured.requests
 
 
-def test_threads_of_one_slice_read_different_places(host: Host, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", [0, 1])
+def test_threads_of_one_slice_read_different_places(host: Host, tmp_path: Path, seed: int) -> None:
     with drive_model(tmp_path) as medium:
         run_slices(
             host,
@@ -282,7 +283,7 @@ def test_threads_of_one_slice_read_different_places(host: Host, tmp_path: Path) 
             random_read((1 << 20, 4 << 20)),
             [SliceSetting(None, 2, SHORT_S, jobs=2)],
             depth_path=None,
-            seeds=[1],
+            seeds=[seed],
         )
     reads = [each.lba for each in read_request_log(tmp_path / "requests.jsonl")][:20]
     assert len(set(reads)) > 17, "of 1024 places"

@@ -126,7 +126,8 @@ def _slice_options(
         yield from ("iomem=shmhuge", f"hugepage-size={setting.huge_page_bytes}")
     yield f"iodepth={setting.offered_depth // setting.jobs}"
     yield f"runtime={round(setting.seconds * 1000)}ms"
-    yield f"randseed={seed}"
+    # fio multiplies it by the thread's number: by 0 all threads would read the same places.
+    yield f"randseed={seed + job}"
     yield f"write_lat_log={job_name(index, job)}"
     if fio_version >= LOG_ENTRIES_SINCE:
         least, most = LOG_ENTRIES_LIMITS
