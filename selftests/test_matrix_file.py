@@ -154,6 +154,10 @@ def test_the_shipped_matrix_holds_what_its_evidence_says() -> None:
     assert (ratio.at_least, ratio.at_most) == (3.0, None)
     of_a_disk = matrix.limits_for("EXAMPLE SATA-DISK-4T")["depth_8_over_depth_1"]
     assert of_a_disk.at_least == 0.5, "the lowest that was recorded is 0.56"
+    for model in ("LEADLINE VSSD", "EXAMPLE SATA-DISK-4T"):
+        assert matrix.limits_for(model)["streams_ncq_on_over_off"].at_least == 0.95
+    assert matrix.limits_for("LEADLINE VSSD")["threads_ncq_on_over_off"].at_least == 3.0
+    assert "threads_ncq_on_over_off" not in matrix.limits_by_class["hdd"], "some gain nothing"
     issue, *_ = matrix.firmware("LEADLINE VSSD", "1.1").known_issues
     assert (issue.claim, issue.excuses) == ("depth_8_over_depth_1", True)
     assert matrix.firmware("LEADLINE VSSD", "1.0").known_issues == ()

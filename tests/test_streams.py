@@ -1,0 +1,32 @@
+"""Does the queue help many threads, and does it leave many streams alone?
+
+From a study of NCQ on 500 GB SATA disks under Solaris (2007), on and off, with 1 to 16 threads:
+random reads by more than one thread gained, sequential reads by several streams lost.  Layer by
+layer the time was traced to the start of a command, which took about 20 times as long when
+queued: the driver, or more likely the drive's firmware.  A claim that fails here says which
+(docs/explanation/where-the-time-goes.md).
+
+NCQ on is the drive's whole device queue depth, off a device queue depth of 1; the threads, each
+with one request in flight, are the same on both sides.
+"""
+
+import pytest
+
+
+@pytest.mark.acceptance
+@pytest.mark.drive_time(130)
+@pytest.mark.claim("streams_ncq_on_over_off")
+@pytest.mark.parametrize("threads", [4, 16])
+def test_streams_are_not_slower_with_ncq(sequential_read, expected, threads):
+    """A queue lets a drive choose what it does next, and a choice may cost it nothing."""
+    on, off = sequential_read.at(threads=threads), sequential_read.at(depth=1, threads=threads)
+    assert on >= expected.streams_ncq_on_over_off * off
+
+
+@pytest.mark.acceptance
+@pytest.mark.drive_time(60)
+@pytest.mark.claim("threads_ncq_on_over_off")
+@pytest.mark.parametrize("threads", [8, 16])
+def test_threads_that_read_at_random_are_faster_with_ncq(random_read, expected, threads):
+    on, off = random_read.at(threads=threads), random_read.at(depth=1, threads=threads)
+    assert on >= expected.threads_ncq_on_over_off * off
