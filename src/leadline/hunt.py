@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from leadline.visiting import OpenVisit
 
 BUFFER_KB = 512
-"""For each processor; the oldest events go first.  It holds the last thousand requests."""
+"""For each processor; the oldest events go first.  It holds the last thousands of requests."""
 NOTABLY = 1.1
 
 
