@@ -101,7 +101,13 @@ def test_the_command_line_decides_then_the_test_then_the_usual() -> None:
 
 @pytest.mark.parametrize(
     ("words", "usual"),
-    [([], True), (["-x"], True), (["-k", "dip"], False), (["-m", "soak"], False), (["."], False)],
+    [
+        ([], True),
+        (["-k", "dip"], True),
+        (["-m", "soak"], False),
+        (["-msoak"], False),
+        (["."], False),
+    ],
 )
 def test_the_suite_without_a_choice_is_the_usual_one(words: list[str], usual: bool) -> None:
     arguments = SimpleNamespace(rest=words, results=Path("there"))

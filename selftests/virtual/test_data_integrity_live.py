@@ -49,7 +49,8 @@ def run(rig_file: Path, results: Path, which: str) -> Ran:
     """The suite's tests of data integrity, on the drives that `which` selects."""
     rig = load_rig(rig_file)
     words = [sys.executable, "-m", "leadline.cli", "hil", "--rig", str(rig_file), "--json"]
-    words += ["--results", str(results), "--allow-writes", "-k", f"data_integrity and ({which})"]
+    words += ["--results", str(results), "--allow-writes", "-m", "acceptance"]
+    words += ["-k", f"data_integrity and ({which})"]
     with virtual.running(rig):
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=DEADLINE_S, check=False

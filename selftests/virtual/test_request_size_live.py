@@ -183,7 +183,7 @@ def test_requests_over_a_size_fail_the_suite_and_smaller_ones_and_the_drive_besi
         "over-a-size", (f"profile: {RIGS}/profiles/vscsi-1.0.yaml", f"profile: {profile}")
     )
     tests = "arrive_as_large and (scsi1 or VSSD-1.0) and (64k or 1024k)"
-    code, summary, told = hil(rig, tmp_path, "-k", tests)
+    code, summary, told = hil(rig, tmp_path, "-m", "acceptance", "-k", tests)
     assert code == 1, told
     explained = [each["explanation"] for each in summary["verdicts"]]
     headline = re.compile(r"(\w+): random_read of (.+) arrives as .*-(ssd1|scsi1)-")

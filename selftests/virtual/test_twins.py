@@ -39,7 +39,7 @@ def test_ncq_off_on_one_of_two_twins_is_found_by_their_rates(
         ),
     )
     claims = "VSSD-1.0 and (as_fast_as_its_twins or ladder or IDENTIFY or advertises)"
-    code, summary, said = hil(rig, tmp_path, "-k", claims)
+    code, summary, said = hil(rig, tmp_path, "-m", "acceptance", "-k", claims)
     found = {(row["cell"].split("-")[-3], row["claim"]): row for row in summary["outcomes"]}
     assert code == 1, said
     assert found["ssd1", "as_fast_as_its_twins"]["outcome"] == "skipped"

@@ -152,14 +152,9 @@ def _pytest_arguments(
     words += arguments.rest
     if names_tests(arguments.rest):
         return words
-    if not _selects(arguments.rest):
+    if not any(word.startswith("-m") for word in arguments.rest):
         words += ["-m", USUAL]
     return [*words, str(SUITE.resolve())]
-
-
-def _selects(words: Sequence[str]) -> bool:
-    """Whether tests are chosen by name or by mark."""
-    return any(word.startswith(("-k", "-m")) for word in words)
 
 
 def names_tests(words: Sequence[str]) -> bool:
@@ -272,7 +267,11 @@ def _translate(code: int, record: Record, *, interrupted: bool) -> int:
     if code == _PYTEST_USAGE:
         return USAGE_CODE
     if code == _PYTEST_NO_TESTS:
-        print("leadline: no test was selected", file=sys.stderr)
+        print(
+            "leadline: no test was selected (without -m, only the quick ones are looked at; "
+            "-m acceptance has more)",
+            file=sys.stderr,
+        )
         return USAGE_CODE
     if code not in (0, 1):
         return DEFECT_CODE
