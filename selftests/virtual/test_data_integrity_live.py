@@ -70,7 +70,8 @@ def run(rig_file: Path, results: Path, which: str) -> Ran:
     return Ran(outcomes, messages, in_flight, done.stderr)
 
 
-@pytest.mark.parametrize("slot", ["scsi1", pytest.param("ssd1", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("slot", PROFILES)
 def test_a_drive_that_ignores_flushes_fails_and_a_healthy_one_beside_it_passes(
     make_rig: MakeRig, tmp_path: Path, slot: str
 ) -> None:

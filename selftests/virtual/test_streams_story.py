@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from selftests.virtual.conftest import RIGS, MakeRig
 from selftests.virtual.test_hil import hil, outcomes
 
@@ -28,6 +30,7 @@ def test_the_claim_on_streams_fails_and_says_that_it_is_the_device(
     assert 10 <= int(times) <= 25, "20 by its profile; the host's own time beside it takes some"
 
 
+@pytest.mark.long
 def test_healthy_drives_lose_nothing_by_the_queue_and_their_threads_gain(
     make_rig: MakeRig, tmp_path: Path
 ) -> None:
