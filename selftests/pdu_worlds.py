@@ -1,5 +1,6 @@
 """A PDU before a virtual unit whose faults and plug are at hand: in memory, and on a real pty."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -8,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from leadline.errors import RigTrouble
+from leadline.inventory.pdu import PduSpec
 from leadline.power.pdu import OVERTIME_S, SWITCH_S, Pdu, open_pdu
 from leadline.power.port import where
 from leadline.power.session import Session
@@ -176,8 +179,23 @@ def over_pty(
             moved.notify_all()
 
     with VirtualPdu(spec.outlets, tell, link, unit=specimen.unit, faults=faults) as unit:
-        world = OverPty(unit, open_pdu(spec), moved, deadline_s, late_s)
+        world = OverPty(unit, _opened(spec), moved, deadline_s, late_s)
         try:
             yield world
         finally:
             world.pdu.close()
+
+
+def _opened(spec: PduSpec) -> Pdu:
+    """The PDU, once no other world of this process holds a port that had the same number.
+
+    A pty that was unplugged gives its number away before its user notices.
+    """
+    limit = time.monotonic() + COMES_ON_S
+    while True:
+        try:
+            return open_pdu(spec)
+        except RigTrouble as trouble:
+            if f"pid {os.getpid()} " not in str(trouble) or time.monotonic() > limit:
+                raise
+            time.sleep(0.1)
