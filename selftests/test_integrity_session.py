@@ -30,7 +30,6 @@ from leadline.integrity.plan import FLUSH, FUA, Plan
 from leadline.integrity.report import found_in, line_of, told
 from leadline.integrity.session import PARTS, Load, Target, read_back
 from leadline.virtual import mount
-from leadline.virtual.profile import Profile
 from selftests.local_hosts import host
 from selftests.simulated_drive import SimulatedDrive
 from selftests.test_virtual_medium import Drive
@@ -449,8 +448,6 @@ def test_a_drive_that_returns_another_sectors_data_is_found(
     drive: Drive, host: Host, log: IntentLog
 ) -> None:
     """Fault V14."""
-    if not hasattr(Profile.model_fields["faults"].default, "wrong_data"):
-        pytest.skip("no virtual drive misreads yet")
     drive.use("channels: 8\nread_ms: 1\nwrite_ms: 3\nfaults: {wrong_data: {one_in: 10}}\n")
     drive.power_on()
     with (

@@ -40,12 +40,10 @@ from leadline.load.target import span_of
 from leadline.load.workload import Workload
 from leadline.plans import Noise
 from leadline.power.cycle import PowerCycle
-from leadline.results.history import latest_session
 from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
 from leadline.running import VERDICTS, claim_of, repeating
 from leadline.selection import budget_of
-from leadline.statements import History
 from leadline.verdict.verdict import Verdict
 from leadline.vetting import Vetting, vet
 
@@ -212,19 +210,6 @@ class OpenVisit:
         )
         self._judges.append(judge)
         return judge
-
-    def before(self) -> History:
-        """What this drive did on this rig in an earlier run, with this firmware."""
-        return self._history("this drive's own record", own=True)
-
-    def twins(self) -> History:
-        """What other drives of this model and firmware did, in this run or before it."""
-        cell = self.visit.cell
-        return self._history(f"another {cell.model} with {cell.firmware}", own=False)
-
-    def _history(self, of: str, *, own: bool) -> History:
-        record, cell, serial = self.station.record, self.visit.cell, self.drive.identity.serial
-        return History(of, lambda side: latest_session(record, cell, serial, side, own=own))
 
     def conditions(self) -> store.Conditions:
         """What a calibration of this rig with this drive holds for, as it is now."""

@@ -7,7 +7,7 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from leadline.results.schema import CellRow, SliceRow
-from leadline.statements import Recorded
+from leadline.statements import History, Recorded
 
 if TYPE_CHECKING:
     from leadline.inventory.plan import Cell
@@ -15,6 +15,21 @@ if TYPE_CHECKING:
 
 FEWEST_SLICES = 4
 """A session with fewer tells little of the drive."""
+
+
+def before(record: "Record", cell: "Cell", serial: str) -> History:
+    """What this drive did on this rig in an earlier run, with this firmware."""
+    return History(
+        "this drive's own record", lambda side: latest_session(record, cell, serial, side, own=True)
+    )
+
+
+def twins(record: "Record", cell: "Cell", serial: str) -> History:
+    """What other drives of this model and firmware did, in this run or before it."""
+    return History(
+        f"another {cell.model} with {cell.firmware}",
+        lambda side: latest_session(record, cell, serial, side, own=False),
+    )
 
 
 def latest_session(
