@@ -159,8 +159,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     run = config.stash.get(RUN, None)
     if run is None:
         return
-    keep = [item for item in items if applies(item, run)]
-    left_out = [item for item in items if item not in keep]
+    keep: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        (keep if applies(item, run) else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
     for item in keep:
@@ -177,15 +179,17 @@ def _visit_id(item: pytest.Item) -> str:
 
 
 def _excuse_known_issues(item: pytest.Item, run: Run) -> None:
-    from leadline.claims import ClaimFailed
+    """Those that the plan knows of; what depends on the rig's kernel comes at the test's call."""
+    from leadline.excuses import excuse
+    from leadline.inventory.globs import ANY
 
     visit = visit_of(item)
     if visit is None or run.no_excuses:
         return
     for issue in run.known_issues(visit):
-        if issue.excuses and issue.claim == claim_of(item):
-            reason = f"known issue: {issue.summary} ({issue.link})"
-            item.add_marker(pytest.mark.xfail(raises=ClaimFailed, reason=reason, strict=False))
+        lasts = issue.excuses and not issue.expired(run.today) and issue.kernel == ANY
+        if lasts and issue.claim == claim_of(item):
+            excuse(item, issue)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -203,9 +207,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Judge the kernel's events here: in teardown a drive's fault would look like the rig's."""
     if RUN not in item.config.stash or visit_of(item) is None:
         return (yield)
+    from leadline.excuses import while_they_last
     from leadline.station import watched
 
-    with watched(item):
+    with watched(item), while_they_last(item):
         return (yield)
 
 

@@ -4,14 +4,15 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from leadline.run_id import new_run_id
+from leadline.run_id import new_run_id, run_day
 
 if TYPE_CHECKING:
     from leadline.inventory.matrix import KnownIssue, LimitSpec, Matrix
@@ -33,18 +34,22 @@ class Run:
     allow_writes: bool
     no_excuses: bool
     drive_time_s: float | None
+    today: date = field(default_factory=run_day)
+    """On which it began: known issues that have expired by then excuse nothing in it."""
 
     def drive_spec(self, visit: "Visit") -> "DriveSpec":
         """The rig file's entry of the drive that is visited."""
         return self.rigs[visit.cell.rig].drive(visit.cell.slot)
 
-    def limits(self, visit: "Visit") -> "Mapping[str, LimitSpec]":
-        """What the visited drive must reach, by claim."""
-        return self.matrix.limits_for(visit.cell.model)
+    def limits(self, visit: "Visit", kernel: str = "") -> "Mapping[str, LimitSpec]":
+        """What the visited drive must reach, by claim; as on a kernel, where that is known."""
+        cell = visit.cell
+        return self.matrix.limits_for(cell.model, cell.firmware, cell.controller, kernel)
 
     def known_issues(self, visit: "Visit") -> "tuple[KnownIssue, ...]":
-        """What the matrix knows to be broken in the visited firmware."""
-        return self.matrix.firmware(visit.cell.model, visit.cell.firmware).known_issues
+        """What the matrix knows to be broken in the visited cell, expired or not."""
+        cell = visit.cell
+        return self.matrix.issues_of(cell.model, cell.firmware, cell.controller)
 
 
 RUN = pytest.StashKey[Run]()
@@ -63,7 +68,8 @@ def make_run(config: pytest.Config) -> Run:
 
     rigs = [load_rig(path) for path in config.option.rig]
     matrix = load_matrix(config.option.matrix)
-    return _run(config, config.option.run_id or new_run_id(), rigs, matrix, plan(rigs, matrix))
+    run_id = config.option.run_id or new_run_id()
+    return _run(config, run_id, run_day(), rigs, matrix, plan(rigs, matrix))
 
 
 def run_from_worker(config: pytest.Config, handed: str) -> Run:
@@ -75,7 +81,8 @@ def run_from_worker(config: pytest.Config, handed: str) -> Run:
     given = json.loads(handed)
     rigs = [load_rig(Path(path)) for path in given["rigs"]]
     matrix = load_matrix(Path(given["matrix"]))
-    return _run(config, given["id"], rigs, matrix, visits_from_json(given["visits"]))
+    today, visits = date.fromisoformat(given["today"]), visits_from_json(given["visits"])
+    return _run(config, given["id"], today, rigs, matrix, visits)
 
 
 def worker_plan(run: Run) -> str:
@@ -85,6 +92,7 @@ def worker_plan(run: Run) -> str:
     return json.dumps(
         {
             "id": run.id,
+            "today": run.today.isoformat(),
             "rigs": [str(rig.path) for rig in run.rigs.values()],
             "matrix": str(run.matrix.path),
             "visits": visits_to_json(run.visits),
@@ -95,6 +103,7 @@ def worker_plan(run: Run) -> str:
 def _run(
     config: pytest.Config,
     run_id: str,
+    today: date,
     rigs: "list[Rig]",
     matrix: "Matrix",
     visits: "tuple[Visit, ...]",
@@ -110,6 +119,7 @@ def _run(
         allow_writes=config.option.allow_writes,
         no_excuses=config.option.no_excuses,
         drive_time_s=config.option.drive_time,
+        today=today,
     )
 
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from leadline.drive_time import CLAIM_S
 from leadline.running import Run, claim_of, visit_of
 
-DRIVE_TIME_S = 130.0
-"""What one claim may cost unless its test or `--drive-time` says otherwise: two runs of 65 s, as
-usual."""
+DRIVE_TIME_S = CLAIM_S
 CURVE_BUDGETS = 16
 """What a curve may cost, in budgets of one claim: 32 depths, of which a claim has two."""
 

@@ -1,24 +1,45 @@
-"""``leadline plan``: every cell, what will run, what is missing."""
+"""``leadline plan``: cells wanted, what will run, in which order, and what is missing."""
 
 import argparse
-import json
 import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leadline.inventory.matrix import LimitSpec, Matrix
+    from leadline.inventory.coverage import Coverage
+    from leadline.inventory.effort import Effort
+    from leadline.inventory.matrix import Matrix
     from leadline.inventory.plan import Gap, Visit
+    from leadline.inventory.rig import Rig
 
 _EXAMPLES = """\
 examples:
   leadline plan                                  the virtual rig
   leadline plan --rig rigs/example-bench.yaml    another rig
   leadline plan --rig a.yaml --rig b.yaml --matrix firmware_matrix.yaml --json
+  leadline plan --why virtual-ssd1-LEADLINE_VSSD-1.1
+                                                 where each limit of a cell comes from
 
 Only files are read; no rig is reached.  Exit status: 0 when there is something to
 run, 2 when there is nothing to run or a file is wrong.
 """
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with everything that is said of it."""
+
+    rigs: "list[Rig]"
+    matrix: "Matrix"
+    visits: "tuple[Visit, ...]"
+    gaps: "tuple[Gap, ...]"
+    coverage: "Coverage"
+    effort: "Effort"
+    warnings: tuple[str, ...]
+    today: date
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -26,7 +47,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = subparsers.add_parser(
         "plan",
         help="the matrix: every cell, what will run, what is missing",
-        description="Show what would run on which drive with which firmware, and what is missing.",
+        description="Show what would run on which drive with which firmware, in which order, "
+        "what it costs at most, and what is missing for the rest of the matrix.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -43,90 +65,121 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="FILE",
         help="the firmware matrix (default: ./firmware_matrix.yaml, else Leadline's own)",
     )
+    parser.add_argument(
+        "--why",
+        metavar="CELL",
+        help="the limits of one cell instead, by its id: every line of the matrix that gives one, "
+        "its source, and which holds",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=show)
 
 
 def show(arguments: argparse.Namespace) -> int:
     """Print the plan; 0, or 2 when there is nothing to run.  Raises Misuse for wrong files."""
+    from pydantic_core import to_json
+
+    from leadline.commands.plan_said import said
+    from leadline.commands.plan_why import why
+
+    planned = _planned(arguments.rig, arguments.matrix)
+    if arguments.why is not None:
+        return why(planned, arguments.why, as_json=arguments.json)
+    if arguments.json:
+        print(to_json(_report(planned), indent=2).decode())
+    else:
+        print("\n".join(said(planned)))
+    if not planned.visits:
+        print(f"leadline plan: nothing to run with {planned.matrix.path}", file=sys.stderr)
+    return 0 if planned.visits else 2
+
+
+def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
+    from leadline.inventory.coverage import coverage
+    from leadline.inventory.effort import effort
     from leadline.inventory.fields import packaged
     from leadline.inventory.matrix import load_matrix
     from leadline.inventory.plan import survey
     from leadline.inventory.rig import load_rig
+    from leadline.run_id import run_day
 
-    rigs = [load_rig(path) for path in arguments.rig or [packaged("rigs/virtual.yaml")]]
-    matrix = load_matrix(arguments.matrix)
+    rigs = [load_rig(path) for path in rig_files or [packaged("rigs/virtual.yaml")]]
+    matrix = load_matrix(matrix_file)
     visits, gaps = survey(rigs, matrix)
-    if arguments.json:
-        report = {
-            "matrix": str(matrix.path),
-            "rigs": [str(rig.path) for rig in rigs],
-            "visits": [_visit_json(visit, matrix) for visit in visits],
-            "missing": [_gap_json(gap) for gap in gaps],
-        }
-        print(json.dumps(report, indent=2))
-    else:
-        print("\n".join(_lines(visits, gaps, matrix)))
-    if not visits:
-        print(f"leadline plan: nothing to run with {matrix.path}", file=sys.stderr)
-    return 0 if visits else 2
+    covered = coverage(rigs, matrix, visits, gaps)
+    today = run_day()
+    warnings = (*matrix.expired_excuses(today), *_absent(matrix, covered))
+    return Planned(rigs, matrix, visits, gaps, covered, effort(visits, matrix), warnings, today)
 
 
-def _visit_json(visit: "Visit", matrix: "Matrix") -> dict[str, Any]:
-    cell = visit.cell
+def _absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
+    """Controllers that no rig has, where models are to be tested on them."""
+    place = {each.name: n for n, each in enumerate(matrix.controllers)}
+    waiting: dict[str, int] = {}
+    for each in covered.unserved:
+        if each.controller in covered.absent:
+            waiting[each.controller] = waiting.get(each.controller, 0) + len(each.firmware)
+    for name, cells in waiting.items():
+        kind = matrix.controllers[place[name]]
+        yield (
+            f"{matrix.field('controllers', place[name])}: found no rig that has it ({kind.pci_id}, "
+            f"{kind.driver}), and {cells} cell(s) wait for it; add a rig file that does, or name "
+            "for each model the controllers that it is to be tested on"
+        )
+
+
+def _report(planned: Planned) -> dict[str, Any]:
+    covered = planned.coverage
+    return {
+        "matrix": str(planned.matrix.path),
+        "rigs": [str(rig.path) for rig in planned.rigs],
+        "cells": {
+            "wanted": covered.wanted,
+            "served": covered.served,
+            "missing": covered.wanted - covered.served,
+        },
+        **asdict(planned.effort),
+        "visits": [_visit(visit, planned) for visit in planned.visits],
+        "missing": [_gap(gap) for gap in planned.gaps],
+        "unserved": [asdict(each) for each in covered.unserved],
+        "warnings": planned.warnings,
+    }
+
+
+def _visit(visit: "Visit", planned: Planned) -> dict[str, Any]:
+    from leadline.inventory.effort import drive_time_s
+
+    cell, matrix = visit.cell, planned.matrix
     firmware = matrix.firmware(cell.model, cell.firmware)
-    limits = matrix.limits_for(cell.model)
+    limits = matrix.limits_for(cell.model, cell.firmware, cell.controller)
+    issues = matrix.issues_of(cell.model, cell.firmware, cell.controller)
     return {
         "id": visit.id,
         "rig": cell.rig,
         "slot": cell.slot,
         "model": cell.model,
         "firmware": cell.firmware,
+        "shows": firmware.shows,
         "controller": cell.controller,
         "n": visit.n,
         "shared_path": visit.shared_path,
         "installed": visit.installed,
         "image": str(visit.image) if visit.image else None,
+        "sha256": firmware.sha256,
         "status": firmware.status,
+        "predecessor": firmware.predecessor,
+        "drive_time_s": drive_time_s(cell, matrix),
         "limits": {claim: limit.model_dump() for claim, limit in limits.items()},
-        "known_issues": [issue.model_dump() for issue in firmware.known_issues],
+        "known_issues": [
+            {
+                **issue.model_dump(mode="json"),
+                "where": issue.where,
+                "expired": issue.expired(planned.today),
+            }
+            for issue in issues
+        ],
     }
 
 
-def _gap_json(gap: "Gap") -> dict[str, str]:
-    cell = gap.cell
-    return {
-        "id": cell.id,
-        "rig": cell.rig,
-        "slot": cell.slot,
-        "model": cell.model,
-        "firmware": cell.firmware,
-        "controller": cell.controller,
-        "reason": gap.reason,
-    }
-
-
-def _lines(visits: "tuple[Visit, ...]", gaps: "tuple[Gap, ...]", matrix: "Matrix") -> list[str]:
-    lines: list[str] = []
-    for visit in visits:
-        cell = visit.cell
-        firmware = matrix.firmware(cell.model, cell.firmware)
-        how = "on the drive" if visit.installed else "to be flashed"
-        lines.append(f"{visit.id}: {firmware.status}, {how}, controller {cell.controller}")
-        limits = matrix.limits_for(cell.model).items()
-        lines += [f"    {claim} {_limit(limit)}" for claim, limit in limits]
-        for issue in firmware.known_issues:
-            kind = "known issue" if issue.excuses else "noted, not excused"
-            lines.append(f"    {kind}: {issue.claim}: {issue.summary} ({issue.link})")
-    if gaps:
-        lines += ["", "missing:", *(f"    {gap.cell.id}: {gap.reason}" for gap in gaps)]
-    drives = {(visit.cell.rig, visit.cell.slot) for visit in visits}
-    count = f"{len(drives)} drive" + ("" if len(drives) == 1 else "s")
-    lines += ["", f"{len(visits)} to run on {count}, {len(gaps)} missing"]
-    return lines
-
-
-def _limit(limit: "LimitSpec") -> str:
-    low = f"at least {limit.at_least:g}" if limit.at_least is not None else ""
-    high = f"at most {limit.at_most:g}" if limit.at_most is not None else ""
-    return " and ".join(filter(None, (low, high)))
+def _gap(gap: "Gap") -> dict[str, str]:
+    return {"id": gap.cell.id, **asdict(gap.cell), "lacks": gap.lacks, "reason": gap.reason}

@@ -10,17 +10,19 @@ def unique(
     pattern: tuple[str | int, ...],
     what: str,
     normal: Callable[[str], str] = str,
+    *,
+    remedy: str = "",
 ) -> Iterator[Problem]:
     """A problem for each text at ``pattern`` that stands there already.
 
-    ``normal`` gives texts that mean the same thing the same form.
+    ``normal`` gives texts that mean the same thing the same form; ``remedy`` ends the message.
     """
     first: dict[str, Location] = {}
     for where, text in document.texts(*pattern):
         key = normal(text)
         if key in first:
             line = document.line(first[key])
-            expected = f"each {what} once; it is given already on line {line}"
+            expected = f"each {what} once; it is given already on line {line}{remedy}"
             yield Problem(where, shown(text), expected)
         elif key:
             first[key] = where

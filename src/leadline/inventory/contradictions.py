@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from leadline.errors import Misuse
 from leadline.inventory.document import shown
-from leadline.inventory.matrix import FirmwareSpec, Matrix
-from leadline.inventory.rig import Rig
+from leadline.inventory.matrix import FirmwareSpec, Matrix, ModelSpec
+from leadline.inventory.rig import DriveSpec, Rig
 
 
 def refuse(problems: Iterable[str]) -> None:
@@ -17,20 +18,15 @@ def refuse(problems: Iterable[str]) -> None:
 
 def disagreements(rigs: Sequence[Rig], matrix: Matrix) -> Iterator[str]:
     """Drives of which a rig file and the matrix say different things."""
-    at = {entry.model: n for n, entry in enumerate(matrix.models)}
     for rig in rigs:
         for n, drive in enumerate(rig.drives):
             entry = matrix.entry(drive.model)
             if entry is None:
                 continue
-            there = f"{matrix.where('models', at[entry.model])}"
-            revisions = [firmware.revision for firmware in entry.firmware]
-            if drive.firmware not in revisions:
-                yield (
-                    f"{rig.where('drives', n, 'firmware')}: drives[{drive.slot}].firmware: "
-                    f"found {shown(drive.firmware)}, expected a firmware of {entry.model} in "
-                    f"{there}: {', '.join(map(shown, revisions))}; add it there if it is right"
-                )
+            there = matrix.where("models", matrix.place[entry.model])
+            if problem := _unknown_firmware(drive, entry, there):
+                key, found = problem
+                yield f"{rig.where('drives', n, key)}: drives[{drive.slot}].{key}: {found}"
             if drive.protocol != entry.protocol:
                 yield (
                     f"{rig.where('drives', n, 'protocol')}: drives[{drive.slot}].protocol: "
@@ -39,10 +35,37 @@ def disagreements(rigs: Sequence[Rig], matrix: Matrix) -> Iterator[str]:
                 )
 
 
+def _unknown_firmware(drive: DriveSpec, entry: ModelSpec, there: str) -> tuple[str, str] | None:
+    """The field of a drive from which it is not known which firmware it has, and why."""
+    alike = entry.showing(drive.firmware)
+    if not alike:
+        revisions = ", ".join(shown(each) for each in {each.shows: None for each in entry.firmware})
+        return "firmware", (
+            f"found {shown(drive.firmware)}, expected a firmware of {entry.model} in {there}: "
+            f"{revisions}; add it there if it is right"
+        )
+    hashes = ", ".join(f"{each.sha256} ({each.revision})" for each in alike)
+    if drive.firmware_sha256 is None and len(alike) > 1:
+        return "firmware", (
+            f"found {shown(drive.firmware)}, which {len(alike)} firmware of {entry.model} in "
+            f"{there} show, expected firmware_sha256 beside it, with that of the image that is "
+            f"on the drive: {hashes}"
+        )
+    if drive.firmware_sha256 is not None and not entry.showing(
+        drive.firmware, drive.firmware_sha256
+    ):
+        return "firmware_sha256", (
+            f"found {drive.firmware_sha256}, expected that of an image that shows "
+            f"{shown(drive.firmware)} in {there}: {hashes}"
+        )
+    return None
+
+
 def given_twice(rigs: Sequence[Rig]) -> Iterator[str]:
     """Names, drives and outlets that two rig files claim."""
     kinds: dict[str, Callable[[Rig], Iterator[tuple[str, str]]]] = {
         "rig name": _names,
+        "rig and slot": _slots,
         "serial number": lambda rig: _drives(rig, "serial"),
         "WWN": lambda rig: _drives(rig, "wwn"),
         "outlet": _outlets,
@@ -63,6 +86,12 @@ def _names(rig: Rig) -> Iterator[tuple[str, str]]:
     yield rig.name, rig.where("rig")
 
 
+def _slots(rig: Rig) -> Iterator[tuple[str, str]]:
+    """As test ids begin: rig a-b's slot c and rig a's slot b-c would have one id."""
+    for n, drive in enumerate(rig.drives):
+        yield f"{rig.name}-{drive.slot}", rig.where("drives", n, "slot")
+
+
 def _drives(rig: Rig, key: str) -> Iterator[tuple[str, str]]:
     for n, drive in enumerate(rig.drives):
         value = getattr(drive, key)
@@ -76,25 +105,37 @@ def _outlets(rig: Rig) -> Iterator[tuple[str, str]]:
 
 
 def image_problems(matrix: Matrix, needed: Collection[tuple[str, str]]) -> Iterator[str]:
-    """Images of ``needed`` (model, revision) that are not there, or not what the matrix says."""
-    for m, entry in enumerate(matrix.models):
-        for n, firmware in enumerate(entry.firmware):
-            if (entry.model, firmware.revision) in needed and (wrong := _wrong(firmware)):
-                where = matrix.where("models", m, "firmware", n, "image")
-                yield f"{where}: image of {entry.model} {firmware.revision}: {wrong}"
+    """Images of ``needed`` (model's entry, firmware) that are not there, or not what is meant."""
+    found: dict[Path, str] = {}  # several models may share an image, which is read once
+    for model, revision in sorted(needed):
+        m = matrix.place[model]
+        for n, firmware in enumerate(matrix.models[m].firmware):
+            if firmware.revision == revision and (wrong := _wrong(firmware, found)):
+                yield f"{matrix.field('models', m, 'firmware', n, 'image')}: {wrong}"
 
 
-def _wrong(firmware: FirmwareSpec) -> str:
-    if firmware.image is None:
+_EMPTY = hashlib.sha256(b"").hexdigest()
+
+
+def _wrong(firmware: FirmwareSpec, known: dict[Path, str]) -> str:
+    path = firmware.image
+    if path is None:
         return ""
     try:
-        with firmware.image.open("rb") as image:
-            found = hashlib.file_digest(image, "sha256").hexdigest()
+        if path not in known:
+            with path.open("rb") as image:
+                known[path] = hashlib.file_digest(image, "sha256").hexdigest()
     except OSError as error:
-        return f"{firmware.image} cannot be read: {error.strerror}"
+        return (
+            f"found {path}, which cannot be read ({error.strerror}), expected the firmware's "
+            "image; bring it back, or correct the path"
+        )
+    found = known[path]
+    if found == _EMPTY:
+        return f"found an empty file, {path}, expected the firmware's image; copy it again"
     if found == firmware.sha256:
         return ""
     return (
-        f"found sha256 {found} of {firmware.image}, expected {firmware.sha256}; "
+        f"found sha256 {found} of {path}, expected {firmware.sha256}; "
         "bring back the image, or correct sha256 if this one is meant"
     )

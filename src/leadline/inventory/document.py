@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import yaml
 
@@ -18,7 +19,11 @@ from leadline.errors import Misuse
 Location = tuple[str | int, ...]
 """Keys and list positions from the top of a file down to a value."""
 
-LARGEST = 1 << 20
+Marks: TypeAlias = "int | tuple[int, dict[str, Marks] | list[Marks]]"
+"""The line of a value, and with it, for a mapping or a list, those of what is in it."""
+
+LARGEST = 16 << 20
+"""Bytes of a file: a matrix of ten thousand firmware with their hashes is 3 MB."""
 LEVELS = 20
 _NAMES = ("slot", "name", "model", "revision", "claim")
 _LOADER: type[yaml.CBaseLoader | yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -49,7 +54,7 @@ class Document:
 
     path: Path
     data: dict[str, object]
-    lines: dict[Location, int] = field(default_factory=dict)
+    marks: Marks = 1
     problems: list[Problem] = field(default_factory=list)
 
     def where(self, *location: str | int) -> str:
@@ -58,18 +63,19 @@ class Document:
 
     def line(self, location: Location) -> int:
         """The line of a location, or of the nearest thing around it."""
-        while location and location not in self.lines:
-            location = location[:-1]
-        return self.lines.get(location, 1)
+        mark = self.marks
+        for step in location:
+            inner = _below(mark, step)
+            if inner is None:
+                break
+            mark = inner
+        return _first_line(mark)
 
     def get(self, location: Location) -> object:
         """The value at a location; None when there is none."""
         value: object = self.data
         for step in location:
-            if isinstance(step, int):
-                value = value[step] if isinstance(value, list) and step < len(value) else None
-            else:
-                value = value.get(step) if isinstance(value, dict) else None
+            value = _inside(value, step)
         return value
 
     def texts(self, *pattern: str | int) -> Iterator[tuple[Location, str]]:
@@ -78,19 +84,21 @@ class Document:
         ``texts("drives", "*", "serial")`` gives the serial numbers.  Whatever
         has another shape is passed over: the models complain of that.
         """
-        for location in self.spread(*pattern):
-            value = self.get(location)
+        for location, value in self._reach(pattern):
             if isinstance(value, str):
                 yield location, value
 
     def spread(self, *pattern: str | int) -> list[Location]:
         """Every location that ``pattern`` stands for, whether or not anything is there."""
-        found: list[Location] = [()]
+        return [location for location, _ in self._reach(pattern)]
+
+    def _reach(self, pattern: tuple[str | int, ...]) -> list[tuple[Location, object]]:
+        found: list[tuple[Location, object]] = [((), self.data)]
         for step in pattern:
             if step == "*":
-                found = [(*at, key) for at in found for key in _steps(self.get(at))]
+                found = [((*at, key), below) for at, value in found for key, below in _items(value)]
             else:
-                found = [(*at, step) for at in found]
+                found = [((*at, step), _inside(value, step)) for at, value in found]
         return found
 
     def field_name(self, location: Location) -> str:
@@ -121,10 +129,27 @@ class Document:
         return f"{place}found {problem.found}, expected {problem.expected}"
 
 
-def _steps(value: object) -> Iterable[str | int]:
+def _first_line(mark: Marks) -> int:
+    return mark if isinstance(mark, int) else mark[0]
+
+
+def _inside(value: object, step: str | int) -> object:
+    if isinstance(step, int):
+        return value[step] if isinstance(value, list) and step < len(value) else None
+    return value.get(step) if isinstance(value, dict) else None
+
+
+def _items(value: object) -> Iterable[tuple[str | int, object]]:
     if isinstance(value, list):
-        return range(len(value))
-    return value if isinstance(value, dict) else ()
+        return enumerate(value)
+    return value.items() if isinstance(value, dict) else ()
+
+
+def _below(mark: Marks, step: str | int) -> Marks | None:
+    inner = None if isinstance(mark, int) else mark[1]
+    if isinstance(step, int):
+        return inner[step] if isinstance(inner, list) and step < len(inner) else None
+    return inner.get(step) if isinstance(inner, dict) else None
 
 
 def read(path: Path) -> Document:
@@ -193,6 +218,7 @@ class _Builder:
     def __init__(self, document: Document, events: Iterator[yaml.Event]) -> None:
         self._document = document
         self._events = events
+        self._at: list[str | int] = []
 
     def top(self) -> object:
         """The value of the only document; None when there is none."""
@@ -207,53 +233,70 @@ class _Builder:
                         f"{self._document.path}:{line}: found a second document, expected one"
                     )
             elif isinstance(event, yaml.NodeEvent):
-                data = self._value(event, ())
+                data, self._document.marks = self._value(event)
         return data
 
-    def _value(self, event: yaml.Event, at: Location) -> object:
-        self._document.lines.setdefault(at, _line(event))
-        if len(at) > LEVELS:
-            where = f"{self._document.path}:{_line(event)}"
-            raise Misuse(f"{where}: found more than {LEVELS} levels, expected a few")
+    def _value(self, event: yaml.Event) -> tuple[object, Marks]:
+        line = _line(event)
         if isinstance(event, yaml.AliasEvent):
-            self._doubt(at, f"an alias, *{event.anchor}", "the value itself", _line(event))
-            return ""
+            self._doubt(f"an alias, *{event.anchor}", "the value itself", line)
+            return "", line
         tag = getattr(event, "tag", None)
         if tag is not None and tag not in _USUAL_TAGS:
-            self._doubt(at, f"a tag {shown(tag)}", "a value without a tag", _line(event))
+            self._doubt(f"a tag {shown(tag)}", "a value without a tag", line)
+        if isinstance(event, yaml.ScalarEvent):
+            return str(event.value), line
+        if len(self._at) > LEVELS:
+            where = f"{self._document.path}:{line}"
+            raise Misuse(f"{where}: found more than {LEVELS} levels, expected a few")
         if isinstance(event, yaml.MappingStartEvent):
-            return self._mapping(at)
-        if isinstance(event, yaml.SequenceStartEvent):
-            items = enumerate(iter(self._next, None))
-            return [self._value(item, (*at, n)) for n, item in items]
-        return str(getattr(event, "value", ""))
+            data, marks = self._mapping()
+            return data, (line, marks)
+        items, places = self._sequence()
+        return items, (line, places)
 
     def _next(self) -> yaml.Event | None:
         """The next event, or None at the end of a list or mapping."""
         event = next(self._events)
         return None if isinstance(event, yaml.CollectionEndEvent) else event
 
-    def _mapping(self, at: Location) -> dict[str, object]:
+    def _sequence(self) -> tuple[list[object], list[Marks]]:
+        items: list[object] = []
+        marks: list[Marks] = []
+        self._at.append(0)
+        for event in iter(self._next, None):
+            value, mark = self._value(event)
+            items.append(value)
+            marks.append(mark)
+            self._at[-1] = len(items)
+        self._at.pop()
+        return items, marks
+
+    def _mapping(self) -> tuple[dict[str, object], dict[str, Marks]]:
         data: dict[str, object] = {}
-        lines = self._document.lines
+        marks: dict[str, Marks] = {}
         for event in iter(self._next, None):
             line = _line(event)
-            key = self._value(event, (*at, "?"))
-            here = (*at, key if isinstance(key, str) else "?")
-            if isinstance(key, str) and key not in data:
-                lines[here] = line
-                data[key] = self._value(next(self._events), here)
-                continue
+            self._at.append("?")
+            key, _ = self._value(event)
             if isinstance(key, str):
-                found = f"the key a second time (the first is on line {lines[here]})"
-                self._doubt(here, found, "each key once", line)
-            else:
-                self._doubt(at, "a key that is a list or a mapping", "text", line)
-            self._value(next(self._events), here)
-        return data
+                self._at[-1] = key
+                if key in data:
+                    first = _first_line(marks[key])
+                    found = f"the key a second time (the first is on line {first})"
+                    self._doubt(found, "each key once", line)
+            value, mark = self._value(next(self._events))
+            self._at.pop()
+            if not isinstance(key, str):
+                self._doubt("a key that is a list or a mapping", "text", line)
+            elif key not in data:
+                data[key] = value
+                # A value is found by its key, so it is the key's line that counts.
+                marks[key] = line if isinstance(mark, int) else (line, mark[1])
+        return data, marks
 
-    def _doubt(self, at: Location, found: str, expected: str, line: int | None = None) -> None:
-        self._document.problems.append(Problem(at, found, expected, line))
+    def _doubt(self, found: str, expected: str, line: int) -> None:
+        self._document.problems.append(Problem((*self._at,), found, expected, line))
 
 
 def _line(event: yaml.Event) -> int:

@@ -9,6 +9,7 @@ the reference need no second wording.
 import os
 import re
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +43,11 @@ def _printable(text: str) -> str:
     return text
 
 
+def in_id(text: str) -> str:
+    """A text as a part of a test's id: whatever could need quoting is an underscore."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "_", text)
+
+
 Text = Annotated[str, AfterValidator(_printable)]
 """What a drive says of itself (model, serial, firmware) or a program is given."""
 
@@ -56,6 +62,24 @@ ClaimKey = Annotated[
     ),
 ]
 """A claim's name in limits and known issues, such as ``depth_8_over_depth_1``."""
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""64 lower-case hex digits, as ``sha256sum`` prints them."""
+
+
+def _day(text: object) -> object:
+    if not isinstance(text, str):
+        return text
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
+        raise ValueError("a day, as in 2027-01-31")
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError("a day of the calendar, as in 2027-01-31") from None
+
+
+Day = Annotated[date, BeforeValidator(_day)]
+"""A day, written year-month-day (ISO 8601)."""
 
 Seconds = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
 

@@ -1,28 +1,45 @@
 """The firmware matrix: models, their firmware, and what each must reach.
 
 ``docs/reference/firmware-matrix.md`` explains every field.  A limit belongs to
-a class of drive, and a model may set its own; every one names its source.
+a class of drive; a model, a firmware and a controller may set another
+(:mod:`leadline.inventory.inheritance`), and every one names its source.
 """
 
 from collections.abc import Iterator, Mapping
+from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from leadline.errors import Misuse
-from leadline.inventory.checks import unique
-from leadline.inventory.document import Document, Problem, read
-from leadline.inventory.fields import ClaimKey, Entry, FilePath, Name, PciId, Text, Unfit, packaged
+from leadline.inventory import inheritance
+from leadline.inventory.document import Document, read
+from leadline.inventory.fields import (
+    ClaimKey,
+    Day,
+    Entry,
+    FilePath,
+    Name,
+    PciId,
+    Sha256,
+    Text,
+    Unfit,
+    packaged,
+)
+from leadline.inventory.globs import ANY, fits, is_glob
+from leadline.inventory.matrix_checks import matrix_problems
 from leadline.inventory.rig import Protocol
 from leadline.inventory.shape import require
 
 USUAL = "firmware_matrix.yaml"
 DriveClass = Literal["ssd", "hdd"]
+Status = Literal["candidate", "released", "withdrawn"]
 
 
-class LimitSpec(Entry):
-    """What a drive must reach in one claim, in the claim's own unit, and who says so."""
+class Bounds(Entry):
+    """What a value must lie between, in the claim's own unit, and who says so."""
 
     at_least: float | None = Field(default=None, allow_inf_nan=False, description="a number")
     at_most: float | None = Field(default=None, allow_inf_nan=False, description="a number")
@@ -37,8 +54,31 @@ class LimitSpec(Entry):
         return self
 
 
+class KernelLimit(Bounds):
+    """What takes a limit's place where the rig's kernel is one of these."""
+
+    kernel: Text = Field(description="a kernel's release, or a glob as in 6.1.*")
+
+
+class LimitSpec(Bounds):
+    """What a drive must reach in one claim."""
+
+    kernels: tuple[KernelLimit, ...] = Field(
+        default=(), description="a list of what holds on other kernels"
+    )
+
+    def on(self, kernel: str) -> "LimitSpec":
+        """The limit on a kernel, by its release as in ``uname -r``."""
+        for other in self.kernels:
+            if fits(other.kernel, kernel):
+                return LimitSpec(
+                    at_least=other.at_least, at_most=other.at_most, source=other.source
+                )
+        return self
+
+
 class KnownIssue(Entry):
-    """A claim that a firmware is known to break, and where that is written down."""
+    """A claim that a cell is known to break, where that is written down, and until when."""
 
     claim: ClaimKey = Field(description="a claim's name, as in depth_8_over_depth_1")
     link: Text = Field(description="a URL or a document's path where the issue is described")
@@ -46,24 +86,67 @@ class KnownIssue(Entry):
     excuses: bool = Field(
         default=True, description="true (the claim may fail) or false (it is only noted)"
     )
+    expires: Day | None = Field(
+        default=None, description="the last day on which it excuses, as in 2027-01-31"
+    )
+    model: Text = Field(default=ANY, description="a model, or a glob")
+    firmware: Text = Field(default=ANY, description="a firmware's revision, or a glob")
+    controller: Text = Field(default=ANY, description="a controller's name, or a glob")
+    kernel: Text = Field(default=ANY, description="a kernel's release, or a glob as in 6.1.*")
+    _where: str = PrivateAttr(default="")
+
+    @property
+    def where(self) -> str:
+        """``file:line`` where it stands; nothing for one that was not read from a file."""
+        return self._where
+
+    def expired(self, today: date) -> bool:
+        """Whether it excuses nothing any more."""
+        return self.expires is not None and self.expires < today
+
+    def concerns(self, model: str, firmware: str, controller: str) -> bool:
+        """Whether it is of this cell, on some kernel at least."""
+        return (
+            fits(self.model, model)
+            and fits(self.firmware, firmware)
+            and fits(self.controller, controller)
+        )
 
 
 class FirmwareSpec(Entry):
-    """One firmware revision of a model."""
+    """One firmware of a model: a revision as built once, known by its image's hash."""
 
-    revision: Text = Field(description="the revision as the drive says it")
-    status: Literal["candidate", "released", "retired", "blocked"] = Field(
-        description="candidate, released, retired or blocked"
-    )
-    image: FilePath | None = Field(default=None, description="a path to the firmware's image")
-    sha256: str | None = Field(
+    revision: Text = Field(description="its name: the revision as the drive says it, or another")
+    said: Text | None = Field(
         default=None,
-        pattern=r"^[0-9a-f]{64}$",
-        description="64 lower-case hex digits, as sha256sum prints them",
+        validation_alias="shows",
+        description="the revision as the drive says it, where that is not its name",
+    )
+    status: Status = Field(description="candidate, released or withdrawn")
+    image: FilePath | None = Field(default=None, description="a path to the firmware's image")
+    sha256: Sha256 | None = Field(
+        default=None, description="64 lower-case hex digits, as sha256sum prints them"
+    )
+    activation: Literal["at-once", "power-cycle"] | None = Field(
+        default=None, description="at-once or power-cycle"
+    )
+    predecessor: str | None = Field(
+        default=None, description="the revision, of this model, that it takes the place of"
+    )
+    downgrade: Literal["allowed", "refused"] = Field(
+        default="allowed", description="allowed or refused"
+    )
+    limits: Mapping[ClaimKey, LimitSpec] = Field(
+        default={}, description="a mapping of claims to limits"
     )
     known_issues: tuple[KnownIssue, ...] = Field(
         default=(), description="a list of known issues, each with claim, link and summary"
     )
+
+    @property
+    def shows(self) -> str:
+        """The revision as a drive with this firmware says it."""
+        return self.said or self.revision
 
     @model_validator(mode="after")
     def _image_has_its_hash(self) -> Self:
@@ -73,14 +156,20 @@ class FirmwareSpec(Entry):
 
 
 class ModelSpec(Entry):
-    """One drive model and its firmware, in the order in which it is to be tested."""
+    """One drive model, or several with one name's pattern, and their firmware.
 
-    model: Text = Field(description="the model as the drive says it")
+    Firmware stands in the order in which it is to be tested.
+    """
+
+    model: Text = Field(description="the model as the drive says it, or a glob")
     class_: DriveClass = Field(validation_alias="class", description="ssd or hdd")
     protocol: Protocol = Field(description="sata, sas or scsi")
     queue_depth: int = Field(ge=1, le=1024, description="the depth that it advertises, as in 32")
     cache_bytes: int | None = Field(
         default=None, ge=0, description="bytes of its cache, as in 67108864; 0 for none"
+    )
+    controllers: tuple[str, ...] | None = Field(
+        default=None, description="a list of the controllers that it is to be tested on"
     )
     limits: Mapping[ClaimKey, LimitSpec] = Field(
         default={}, description="a mapping of claims to limits"
@@ -89,14 +178,85 @@ class ModelSpec(Entry):
         min_length=1, description="a list with one entry for each revision"
     )
 
+    @cached_property
+    def by_revision(self) -> Mapping[str, FirmwareSpec]:
+        """Its firmware by name."""
+        return {each.revision: each for each in self.firmware}
+
+    def showing(self, revision: str, sha256: str | None = None) -> tuple[FirmwareSpec, ...]:
+        """The firmware that a drive says this revision of; of this image, where one is given."""
+        return tuple(
+            each
+            for each in self.firmware
+            if each.shows == revision and sha256 in (None, each.sha256)
+        )
+
+    def older(self, firmware: FirmwareSpec) -> tuple[str, ...]:
+        """The names of a firmware's predecessors, the youngest first."""
+        names: list[str] = []
+        while firmware.predecessor is not None:
+            names.append(firmware.predecessor)
+            firmware = self.by_revision[firmware.predecessor]
+        return tuple(names)
+
+    def takes(self, on_it: FirmwareSpec, other: FirmwareSpec) -> bool:
+        """Whether a drive with one firmware takes another.
+
+        One that refuses downgrades takes those only that come after it.
+        """
+        allowed = on_it.downgrade == "allowed" or other is on_it
+        return allowed or on_it.revision in self.older(other)
+
+
+class UnqueuedPair(Entry):
+    """Drives whose commands are not to be queued on a controller, and who says so."""
+
+    model: Text = Field(description="a model, or a glob")
+    firmware: Text = Field(default=ANY, description="a revision as the drive says it, or a glob")
+    source: str = Field(min_length=1, description="where that comes from, in words")
+
 
 class ControllerModel(Entry):
-    """One kind of controller that drives are tested on."""
+    """One kind of controller that drives are tested on, and what it must support."""
 
     name: Name = Field(description="a name of letters, digits and . _ -, at most 40")
     pci_id: PciId = Field(description="a PCI id, as in 8086:a282")
     driver: Name = Field(description="the kernel driver's name, as in ahci or mpt3sas")
     description: str = Field(default="", description="text")
+    ncq: Literal["required", "none"] | None = Field(
+        default=None, description="required (it must queue) or none (it cannot)"
+    )
+    max_queue_depth: int | None = Field(
+        default=None, ge=1, le=1024, description="the deepest queue of one drive, as in 32"
+    )
+    link_gbps: float | None = Field(
+        default=None, gt=0, le=100, description="Gb/s of its links, as in 6"
+    )
+    must_not_queue: tuple[UnqueuedPair, ...] = Field(
+        default=(), description="a list of drives, each with model, firmware and source"
+    )
+    limits_by_class: Mapping[DriveClass, Mapping[ClaimKey, LimitSpec]] = Field(
+        default={},
+        validation_alias="classes",
+        description="a mapping of ssd and hdd to their limits on it",
+    )
+
+    @model_validator(mode="after")
+    def _depth_fits_ncq(self) -> Self:
+        if self.ncq == "none" and (self.max_queue_depth or 1) > 1:
+            raise Unfit(f"ncq none with max_queue_depth {self.max_queue_depth}", "1, or ncq")
+        return self
+
+    def unqueued(self, model: str, shows: str) -> UnqueuedPair | None:
+        """Why a drive's commands are not to be queued here; None when they may be."""
+        return next(
+            (
+                pair
+                for pair in self.must_not_queue
+                if fits(pair.model, model) and fits(pair.firmware, shows)
+            ),
+            None,
+        )
 
 
 class Matrix(Entry):
@@ -113,14 +273,33 @@ class Matrix(Entry):
     controllers: tuple[ControllerModel, ...] = Field(
         default=(), description="a list with one entry for each kind of controller"
     )
+    known_issues: tuple[KnownIssue, ...] = Field(
+        default=(), description="a list of known issues of several models or firmware"
+    )
 
     def where(self, *location: str | int) -> str:
         """``file:line`` of a location in the file, as in ``where("models", 0, "firmware")``."""
         return self._document.where(*location) if self._document else str(self.path)
 
+    def field(self, *location: str | int) -> str:
+        """``file:line: field`` of a location, as a message begins."""
+        name = self._document.field_name(location) if self._document else ""
+        return f"{self.where(*location)}: {name}"
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """Where in ``models`` each entry stands, by its model or glob."""
+        return {entry.model: n for n, entry in enumerate(self.models)}
+
+    @cached_property
+    def _globs(self) -> tuple[ModelSpec, ...]:
+        return tuple(entry for entry in self.models if is_glob(entry.model))
+
     def entry(self, model: str) -> ModelSpec | None:
-        """The entry of ``model``, or None."""
-        return next((entry for entry in self.models if entry.model == model), None)
+        """The entry of ``model``: the one that names it, else one whose glob it fits; or None."""
+        if model in self.place:
+            return self.models[self.place[model]]
+        return next((entry for entry in self._globs if fits(entry.model, model)), None)
 
     def model(self, model: str) -> ModelSpec:
         """The entry of ``model``; Misuse when the matrix does not know it."""
@@ -131,24 +310,55 @@ class Matrix(Entry):
         return entry
 
     def firmware(self, model: str, revision: str) -> FirmwareSpec:
-        """The entry of a model's firmware; Misuse when the matrix does not know either."""
+        """The entry of a model's firmware, by its name; Misuse when the matrix lacks either."""
         entry = self.model(model)
-        for firmware in entry.firmware:
-            if firmware.revision == revision:
-                return firmware
+        if revision in entry.by_revision:
+            return entry.by_revision[revision]
         revisions = ", ".join(firmware.revision for firmware in entry.firmware)
         raise Misuse(
             f"{self.path}: firmware of {model}: found no {revision!r}, expected one of: {revisions}"
         )
 
-    def limits_for(self, model: str) -> Mapping[str, LimitSpec]:
-        """Limits by claim: those of the model's class, each replaced by the model's own if any.
+    def controller(self, name: str) -> ControllerModel | None:
+        """The controller of that name, or None."""
+        return next((each for each in self.controllers if each.name == name), None)
 
-        A claim that is not in the result has no limit for this model and is
-        not made of it.  Misuse when the matrix does not know the model.
+    def controller_with(self, pci_id: str, driver: str) -> ControllerModel | None:
+        """The controller with that PCI id and kernel driver, or None."""
+        same = (e for e in self.controllers if (e.pci_id, e.driver) == (pci_id, driver))
+        return next(same, None)
+
+    def limits_for(
+        self, model: str, firmware: str = "", controller: str = "", kernel: str = ""
+    ) -> Mapping[str, LimitSpec]:
+        """Limits by claim: of the model's class, each replaced by the nearest that there is.
+
+        Nearest of all is the controller's, then the firmware's, then the model's
+        own; what is not given has none.  A claim that is not in the result has no
+        limit and is not made.  Misuse when the matrix does not know the model.
         """
-        entry = self.model(model)
-        return {**self.limits_by_class.get(entry.class_, {}), **entry.limits}
+        chains = inheritance.chains(self, model, firmware, controller)
+        held = {claim: chain[-1].limit for claim, chain in chains.items()}
+        return {claim: limit.on(kernel) for claim, limit in held.items()} if kernel else held
+
+    def issues_of(self, model: str, firmware: str, controller: str) -> tuple[KnownIssue, ...]:
+        """The known issues of a cell: of its firmware, and those of several; on any kernel."""
+        own = self.firmware(model, firmware).known_issues
+        return tuple(
+            issue
+            for issue in (*own, *self.known_issues)
+            if issue.concerns(model, firmware, controller)
+        )
+
+    def expired_excuses(self, today: date) -> Iterator[str]:
+        """A message for each known issue that excused a claim once and does not any more."""
+        for location, issue in _issues(self):
+            if issue.excuses and issue.expired(today):
+                yield (
+                    f"{self.field(*location, 'expires')}: found {issue.expires}, which has passed, "
+                    "so that it excuses nothing any more; expected no entry once it is mended, or "
+                    f"a later day and why: {issue.link}"
+                )
 
 
 def load_matrix(path: Path | None = None) -> Matrix:
@@ -161,20 +371,23 @@ def load_matrix(path: Path | None = None) -> Matrix:
     """
     path = path or usual_matrix()
     document = read(path)
-    matrix = require(document, Matrix, _checks(document), path=path)
+    matrix = require(document, Matrix, matrix_problems(document), path=path)
     matrix._document = document
+    for location, issue in _issues(matrix):
+        issue._where = matrix.where(*location)
     return matrix
+
+
+def _issues(matrix: Matrix) -> Iterator[tuple[tuple[str | int, ...], KnownIssue]]:
+    for n, issue in enumerate(matrix.known_issues):
+        yield ("known_issues", n), issue
+    for m, model in enumerate(matrix.models):
+        for k, firmware in enumerate(model.firmware):
+            for n, issue in enumerate(firmware.known_issues):
+                yield ("models", m, "firmware", k, "known_issues", n), issue
 
 
 def usual_matrix() -> Path:
     """Where the matrix is when nobody names one."""
     here = Path(USUAL)
     return here if here.is_file() else packaged(USUAL)
-
-
-def _checks(document: Document) -> Iterator[Problem]:
-    yield from unique(document, ("models", "*", "model"), "model")
-    for model in document.spread("models", "*"):
-        yield from unique(document, (*model, "firmware", "*", "revision"), "revision of a model")
-    yield from unique(document, ("controllers", "*", "name"), "name")
-    yield from unique(document, ("controllers", "*", "pci_id"), "PCI id", str.lower)

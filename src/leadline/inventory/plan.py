@@ -5,18 +5,20 @@ as text.  A *visit* is one drive with one firmware; its *cell* is the place in
 the firmware matrix that it fills.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter
 
 from leadline.errors import Misuse
 from leadline.inventory.contradictions import disagreements, given_twice, image_problems, refuse
 from leadline.inventory.document import shown
-from leadline.inventory.matrix import FirmwareSpec, Matrix
-from leadline.inventory.rig import DriveSpec, Rig
+from leadline.inventory.fields import in_id
+from leadline.inventory.matrix import FirmwareSpec, Matrix, ModelSpec
+from leadline.inventory.rig import ControllerSpec, DriveSpec, Rig
 from leadline.inventory.shared import shared_paths
 
 
@@ -28,14 +30,14 @@ class Cell:
     slot: str
     model: str
     firmware: str
+    """Its name in the matrix, of which there is one for each build; not what the drive says."""
     controller: str
-    """The controller's name in the matrix, by PCI id; else its name in the rig file."""
+    """The controller's name in the matrix, by PCI id and driver; else its name in the rig file."""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A readable name, as in ``bench-a-slot1-INTEL_SSDSC2BX016T4-G2010150``."""
-        words = (self.rig, self.slot, self.model, self.firmware)
-        return "-".join(re.sub(r"[^A-Za-z0-9._+-]+", "_", word) for word in words)
+        return "-".join(map(in_id, (self.rig, self.slot, self.model, self.firmware)))
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,17 @@ class Visit:
         return self.cell.id
 
 
+Lacks = Literal["model", "image", "flash", "outlet", "status", "downgrade", "drive", "rig"]
+"""What is in the way of a cell: an entry of the matrix, a firmware's image or status, a `flash` in
+the rig file, an outlet to activate it, a way back from it, a drive of the model, a rig."""
+
+
 @dataclass(frozen=True)
 class Gap:
-    """A cell that is not visited, and why."""
+    """A cell that is not visited, what is lacking for it, and why in words."""
 
     cell: Cell
+    lacks: Lacks
     reason: str
 
 
@@ -108,16 +116,12 @@ def survey(rigs: Sequence[Rig], matrix: Matrix) -> tuple[tuple[Visit, ...], tupl
             visits += run
             gaps += left_out
     flashed = {(visit.cell.rig, visit.cell.slot) for visit in visits if not visit.installed}
-    refuse(
-        image_problems(
-            matrix,
-            {
-                (visit.cell.model, visit.cell.firmware)
-                for visit in visits
-                if (visit.cell.rig, visit.cell.slot) in flashed
-            },
-        )
-    )
+    needed = {
+        (matrix.model(visit.cell.model).model, visit.cell.firmware)
+        for visit in visits
+        if (visit.cell.rig, visit.cell.slot) in flashed
+    }
+    refuse(image_problems(matrix, needed))
     return tuple(visits), tuple(gaps)
 
 
@@ -125,47 +129,73 @@ def _of_drive(
     rig: Rig, drive: DriveSpec, matrix: Matrix, shared_path: str
 ) -> tuple[list[Visit], list[Gap]]:
     """One drive's visits and gaps, the firmware that is on it first."""
-    controller = _controller(rig, drive, matrix)
+    controller = controller_name(rig.controller_of(drive), matrix)
 
     def cell(revision: str) -> Cell:
         return Cell(rig.name, drive.slot, drive.model, revision, controller)
 
     entry = matrix.entry(drive.model)
     if entry is None:
-        return [], [Gap(cell(drive.firmware), f"{matrix.path} has no model {shown(drive.model)}")]
-    installed = matrix.firmware(drive.model, drive.firmware)
+        reason = f"{matrix.path} has no model {shown(drive.model)}"
+        return [], [Gap(cell(drive.firmware), "model", reason)]
+    (installed,) = entry.showing(drive.firmware, drive.firmware_sha256)
+    on_it = installed
     visits: list[Visit] = []
     gaps: list[Gap] = []
-    for firmware in sorted(entry.firmware, key=lambda each: each is not installed):
-        reason = _left_out(firmware, installed, drive)
-        if reason:
-            gaps.append(Gap(cell(firmware.revision), reason))
-        else:
-            visit = Visit(
-                cell(firmware.revision),
-                len(visits) + 1,
-                shared_path,
-                firmware is installed,
-                firmware.image,
-            )
-            visits.append(visit)
+    for firmware in _in_order(entry, installed):
+        obstacle = next(_obstacles(rig, drive, entry, installed, firmware), None)
+        if obstacle is None and not entry.takes(on_it, firmware):
+            obstacle = ("downgrade", f"{on_it.revision}, tested before it, refuses older firmware")
+        if obstacle:
+            gaps.append(Gap(cell(firmware.revision), *obstacle))
+            continue
+        on_it = firmware
+        visit = Visit(
+            cell(firmware.revision),
+            len(visits) + 1,
+            shared_path,
+            firmware is installed,
+            firmware.image,
+        )
+        visits.append(visit)
     return visits, gaps
 
 
-def _left_out(firmware: FirmwareSpec, installed: FirmwareSpec, drive: DriveSpec) -> str:
-    """Why a firmware is not tested on a drive; empty when it is."""
+def _in_order(entry: ModelSpec, installed: FirmwareSpec) -> list[FirmwareSpec]:
+    """What is on the drive, then the others as in the matrix; those with no way back come last."""
+
+    def place(firmware: FirmwareSpec) -> tuple[bool, int]:
+        refuses = firmware is not installed and firmware.downgrade == "refused"
+        return firmware is not installed, len(entry.older(firmware)) + 1 if refuses else 0
+
+    return sorted(entry.firmware, key=place)
+
+
+def _obstacles(
+    rig: Rig, drive: DriveSpec, entry: ModelSpec, installed: FirmwareSpec, firmware: FirmwareSpec
+) -> Iterator[tuple[Lacks, str]]:
+    """Why a firmware is not tested on a drive; nothing when it is."""
     if firmware is installed:
-        return "its status is blocked" if firmware.status == "blocked" else ""
-    obstacles = {
-        f"its status is {firmware.status}": firmware.status in ("blocked", "retired"),
-        "no image in the matrix": firmware.image is None,
-        "not on the drive, and no flash in the rig file": drive.flash is None,
-        f"no image of {installed.revision}, so it could not be put back": installed.image is None,
-    }
-    return next((reason for reason, holds in obstacles.items() if holds), "")
+        return
+    home = installed.revision
+    if firmware.status == "withdrawn":
+        yield "status", "its status is withdrawn"
+    if firmware.image is None:
+        yield "image", "no image in the matrix"
+    if drive.flash is None:
+        yield "flash", "not on the drive, and no flash in the rig file"
+    if installed.image is None:
+        yield "image", f"no image of {home}, so it could not be put back"
+    if not entry.takes(installed, firmware):
+        yield "downgrade", f"{home}, which is on the drive, refuses older firmware"
+    if not entry.takes(firmware, installed):
+        yield "downgrade", f"it refuses older firmware, so {home} could not be put back"
+    waits = "power-cycle" in (firmware.activation, installed.activation)
+    if waits and not rig.outlets_of(drive):
+        yield "outlet", "it waits for a power cycle, and no outlet feeds the drive"
 
 
-def _controller(rig: Rig, drive: DriveSpec, matrix: Matrix) -> str:
-    spec = rig.controller_of(drive)
-    named = (entry.name for entry in matrix.controllers if entry.pci_id == spec.pci_id)
-    return next(named, spec.name)
+def controller_name(spec: ControllerSpec, matrix: Matrix) -> str:
+    """What the matrix calls a rig's controller; what the rig file does, where it knows none."""
+    found = matrix.controller_with(spec.pci_id, spec.driver) if spec.pci_id else None
+    return found.name if found else spec.name

@@ -19,6 +19,7 @@ from leadline.inventory.fields import (
     PciAddress,
     PciId,
     Seconds,
+    Sha256,
     Text,
     Unfit,
     Wwn,
@@ -158,6 +159,9 @@ class DriveSpec(Entry):
     serial: Text = Field(description="the serial number as the drive says it")
     wwn: Wwn | None = Field(default=None, description="16 hex digits, as in 0x5000c500a1b2c3d4")
     firmware: Text = Field(description="the firmware revision as the drive says it")
+    firmware_sha256: Sha256 | None = Field(
+        default=None, description="64 lower-case hex digits, of the image that is on the drive"
+    )
     controller: str = Field(description="the name of one of the controllers")
     protocol: Protocol = Field(description="sata, sas or scsi")
     writes: Literal["forbidden", "allowed"] = Field(

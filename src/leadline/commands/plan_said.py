@@ -1,0 +1,89 @@
+"""What ``leadline plan`` says for people."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from leadline.commands.plan import Planned
+
+if TYPE_CHECKING:
+    from leadline.inventory.coverage import Coverage
+    from leadline.inventory.matrix import KnownIssue, LimitSpec
+    from leadline.inventory.plan import Visit
+
+_UNSERVED_SHOWN = 20
+"""Lines of what is missing: a matrix of a whole product line has thousands, and --json all."""
+
+
+def said(planned: Planned) -> Iterator[str]:
+    """The plan, a line at a time: visits in their order, what is missing, what it costs."""
+    for visit in planned.visits:
+        yield from _visit(visit, planned)
+    if planned.gaps:
+        yield from ("", "missing:")
+        yield from (f"    {gap.cell.id}: {gap.reason}" for gap in planned.gaps)
+    yield from _unserved(planned.coverage)
+    if planned.warnings:
+        yield from ("", "warnings:", *(f"    {warning}" for warning in planned.warnings))
+    yield from ("", *_sums(planned))
+
+
+def _visit(visit: "Visit", planned: Planned) -> Iterator[str]:
+    cell, matrix = visit.cell, planned.matrix
+    firmware = matrix.firmware(cell.model, cell.firmware)
+    how = "on the drive" if visit.installed else "to be flashed"
+    yield f"{visit.id}: {firmware.status}, {how}, controller {cell.controller}"
+    if firmware.shows != firmware.revision:
+        yield f"    its drive says {firmware.shows}"
+    limits = matrix.limits_for(cell.model, cell.firmware, cell.controller)
+    yield from (f"    {claim} {bounds(limit)}" for claim, limit in limits.items())
+    for issue in matrix.issues_of(cell.model, cell.firmware, cell.controller):
+        yield f"    {issue_line(issue, planned)}"
+
+
+def issue_line(issue: "KnownIssue", planned: Planned) -> str:
+    """A known issue in a line: whether it excuses, its claim, itself, where, until when."""
+    kind = "known issue" if issue.excuses else "noted, not excused"
+    if issue.excuses and issue.expired(planned.today):
+        kind = "EXPIRED, not excused"
+    until = f", until {issue.expires}" if issue.expires else ""
+    on = "" if issue.kernel == "*" else f", on kernel {issue.kernel}"
+    return f"{kind}: {issue.claim}: {issue.summary} ({issue.link}{until}{on})"
+
+
+def bounds(limit: "LimitSpec") -> str:
+    """A limit in words: ``at least 3 and at most 9``, and what it is on other kernels."""
+    words = _bounds(limit.at_least, limit.at_most)
+    others = (f"{_bounds(k.at_least, k.at_most)} on kernel {k.kernel}" for k in limit.kernels)
+    return "; ".join((words, *others))
+
+
+def _bounds(at_least: float | None, at_most: float | None) -> str:
+    low = f"at least {at_least:g}" if at_least is not None else ""
+    high = f"at most {at_most:g}" if at_most is not None else ""
+    return " and ".join(filter(None, (low, high)))
+
+
+def _unserved(covered: "Coverage") -> Iterator[str]:
+    """Cells that no attached drive stands for; those of attached drives are told by their id."""
+    away = [each for each in covered.unserved if each.lacks in ("drive", "rig")]
+    if not away:
+        return
+    yield from ("", "not attached:")
+    for each in away[:_UNSERVED_SHOWN]:
+        count = len(each.firmware)
+        names = f"{count} firmware" if count > 3 else ", ".join(each.firmware)
+        yield f"    {each.model} with {names} on {each.controller}: {each.reason}"
+    if len(away) > _UNSERVED_SHOWN:
+        yield f"    and {len(away) - _UNSERVED_SHOWN} more: leadline plan --json has all"
+
+
+def _sums(planned: Planned) -> Iterator[str]:
+    covered, cost = planned.coverage, planned.effort
+    yield f"of {covered.wanted} cells of the matrix, {covered.served} are served"
+    yield (
+        f"{cost.flashes} flashes; at most {cost.drive_time_s / 60:.0f} min of drive time for one "
+        f"claim a limit, {cost.longest_path_s / 60:.0f} min where it takes longest"
+    )
+    drives = {(visit.cell.rig, visit.cell.slot) for visit in planned.visits}
+    count = f"{len(drives)} drive" + ("" if len(drives) == 1 else "s")
+    yield f"{len(planned.visits)} to run on {count}, {len(planned.gaps)} missing"

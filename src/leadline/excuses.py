@@ -1,0 +1,53 @@
+"""Known issues of the firmware matrix, and whether they excuse a test's claim here and today."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from leadline.running import RUN, claim_of, visit_of
+
+if TYPE_CHECKING:
+    from leadline.inventory.matrix import KnownIssue
+    from leadline.station import OpenVisit
+
+
+def excuse(item: pytest.Item, issue: "KnownIssue") -> None:
+    """A claim of this test may fail, and nothing else of it."""
+    from leadline.claims import ClaimFailed
+
+    at = f" at {issue.where}" if issue.where else ""
+    reason = f"known issue: {issue.summary} ({issue.link}){at}"
+    item.add_marker(pytest.mark.xfail(raises=ClaimFailed, reason=reason, strict=False))
+
+
+@contextmanager
+def while_they_last(item: pytest.Item) -> Iterator[None]:
+    """A test's call: issues of the rig's kernel excuse it, and one that has expired is told.
+
+    The kernel is known only once the rig is reached, so that these are not excused earlier.
+    """
+    from leadline.claims import ClaimFailed
+    from leadline.inventory.globs import ANY, fits
+
+    run, visit = item.config.stash[RUN], visit_of(item)
+    issues = run.known_issues(visit) if visit is not None else ()
+    of_claim = [each for each in issues if each.excuses and each.claim == claim_of(item)]
+    if any(issue.kernel != ANY for issue in of_claim):
+        opened = cast("OpenVisit", item.funcargs["visit"])  # type: ignore[attr-defined]
+        kernel = opened.station.kernel
+        of_claim = [issue for issue in of_claim if fits(issue.kernel, kernel)]
+    valid = [issue for issue in of_claim if not issue.expired(run.today)]
+    for issue in valid:
+        if issue.kernel != ANY and not run.no_excuses:
+            excuse(item, issue)
+    try:
+        yield
+    except ClaimFailed as failed:
+        for issue in [] if valid or run.no_excuses else of_claim:
+            failed.add_note(
+                f"the known issue that excused this expired on {issue.expires} ({issue.where}): "
+                f"{issue.summary} ({issue.link}); mend it, or give it a later day and say why"
+            )
+        raise
