@@ -108,11 +108,11 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
     visits, gaps = survey(rigs, matrix)
     covered = coverage(rigs, matrix, visits, gaps)
     today = run_day()
-    warnings = (*matrix.expired_excuses(today), *_absent(matrix, covered))
+    warnings = (*matrix.expired_excuses(today), *absent(matrix, covered))
     return Planned(rigs, matrix, visits, gaps, covered, effort(visits, matrix), warnings, today)
 
 
-def _absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
+def absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
     """Controllers that no rig has, where models are to be tested on them."""
     place = {each.name: n for n, each in enumerate(matrix.controllers)}
     waiting: dict[str, int] = {}

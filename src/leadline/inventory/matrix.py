@@ -244,7 +244,8 @@ class ControllerModel(Entry):
     @model_validator(mode="after")
     def _depth_fits_ncq(self) -> Self:
         if self.ncq == "none" and (self.max_queue_depth or 1) > 1:
-            raise Unfit(f"ncq none with max_queue_depth {self.max_queue_depth}", "1, or ncq")
+            found = f"ncq none with max_queue_depth {self.max_queue_depth}"
+            raise Unfit(found, "max_queue_depth 1, or ncq required")
         return self
 
     def unqueued(self, model: str, shows: str) -> UnqueuedPair | None:

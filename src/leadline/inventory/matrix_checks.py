@@ -38,9 +38,7 @@ def matrix_problems(document: Document) -> Iterator[Problem]:
     yield from _globs_that_disagree(document, kernels, "kernel")
 
 
-def _globs_that_disagree(
-    document: Document, lists: list[Location], key: str
-) -> Iterator[Problem]:
+def _globs_that_disagree(document: Document, lists: list[Location], key: str) -> Iterator[Problem]:
     """Entries of one list of which one name fits two, and that say different things of it."""
     for entries in lists:
         globs = [
@@ -91,7 +89,9 @@ def _firmware(document: Document, model: Location) -> Iterator[Problem]:
         in_id,
         remedy="; another build that shows it has a name of its own, and this as shows",
     )
-    entries = {at: entry for at in document.spread(*firmware, "*") if (entry := _entry(document, at))}
+    entries = {
+        at: entry for at in document.spread(*firmware, "*") if (entry := _entry(document, at))
+    }
     protocol = document.get((*model, "protocol"))
     yield from _long_revisions(entries, str(protocol))
     yield from _look_alikes(document, entries)
