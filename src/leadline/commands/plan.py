@@ -141,7 +141,7 @@ def _report(planned: Planned) -> dict[str, Any]:
         **asdict(planned.effort),
         "visits": [_visit(visit, planned) for visit in planned.visits],
         "missing": [_gap(gap) for gap in planned.gaps],
-        "unserved": [asdict(each) for each in covered.unserved],
+        "unserved": covered.unserved,
         "warnings": planned.warnings,
     }
 
@@ -182,4 +182,14 @@ def _visit(visit: "Visit", planned: Planned) -> dict[str, Any]:
 
 
 def _gap(gap: "Gap") -> dict[str, str]:
-    return {"id": gap.cell.id, **asdict(gap.cell), "lacks": gap.lacks, "reason": gap.reason}
+    cell = gap.cell
+    return {
+        "id": cell.id,
+        "rig": cell.rig,
+        "slot": cell.slot,
+        "model": cell.model,
+        "firmware": cell.firmware,
+        "controller": cell.controller,
+        "lacks": gap.lacks,
+        "reason": gap.reason,
+    }

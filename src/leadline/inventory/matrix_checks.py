@@ -144,14 +144,15 @@ def _look_alikes(
 
 def _cycles(entries: Mapping[Location, Mapping[str, object]]) -> Iterator[Problem]:
     before = {str(e.get("revision")): str(e.get("predecessor") or "") for e in entries.values()}
-    told: set[str] = set()
+    seen: set[str] = set()  # whatever comes before these has been told, or is right
     for at, entry in entries.items():
         start = str(entry.get("revision"))
         path = [start]
-        while (older := before.get(path[-1], "")) and older not in path:
+        while (older := before.get(path[-1], "")) and older not in seen and older not in path:
             path.append(older)
-        if older == start and start not in told:
-            told.update(path)
+        fresh = start not in seen
+        seen.update(path)
+        if fresh and older == start:
             ring = " after ".join(shown(name) for name in [*path, start])
             yield Problem(
                 (*at, "predecessor"),
