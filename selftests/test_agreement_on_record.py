@@ -186,6 +186,7 @@ def test_on_another_controller_it_was_another_cell(keep: Keep) -> None:
     assert (found(now, own=True), found(now, own=False)) == ((1.0,) * 4, (2.0,) * 4)
     moved = keep("run-4", "SN1", [], on="1002:4391")
     assert (found(moved, own=True), found(moved, own=False)) == ((3.0,) * 4, (4.0,) * 4)
+    assert found(keep("run-5", "SN3", []), own=True) == (3.0,) * 4, "nobody knows where SN1 is"
 
 
 def test_a_twin_is_another_drive_of_the_same_model_and_firmware_on_any_rig(keep: Keep) -> None:

@@ -260,6 +260,7 @@ def test_where_nobody_tells_whether_commands_are_queued_nothing_is_settled() -> 
     behind = replace(facts(sata_drive(controller=hba, link=None)), ahci_caps=None, overlap=seen)
     with pytest.raises(Inconclusive, match="kernel: unknown: libata has no part in it"):
         _ = ladder(behind).bars_queueing
+    assert ladder(replace(behind, can_queue=1)).bars_queueing, "whatever else is unknown"
 
 
 # The first write to queue_depth.

@@ -66,6 +66,7 @@ def test_a_link_is_at_full_speed_at_that_of_its_slower_end() -> None:
     assert pair().full_gbps(None) == 6.0
     assert pair(caps="c7248f1f").full_gbps(None) == 3.0
     assert pair(caps="").full_gbps(3.0) == 3.0, "the matrix tells what the controller does not"
+    assert pair().full_gbps(3.0) == 6.0, "and not better than the controller itself"
     assert pair(caps="").full_gbps(None) == 6.0
     slow = sata_drive(words={76: 0x0106})
     assert pair(slow).full_gbps(None) == 3.0

@@ -60,8 +60,15 @@ def test_queueing_that_the_kernel_does_not_use_is_a_quirk_of_a_kernel_that_names
     assert str(quirk) == f"noncq ({not_used.removeprefix('ata1.00: ')})"
 
 
-def test_a_quirk_that_is_reported_twice_is_one() -> None:
-    assert named(UP, *SET_UP, "ata1.00: applying bridge limits", *SET_UP) == ["bridge-limits"]
+def test_a_quirk_that_is_reported_twice_is_one_in_the_words_that_came_first() -> None:
+    by_name = "ata1.00: Model 'LEADLINE SPECIMEN', rev '1.0', applying quirks: nolpm"
+    effect = "ata1.00: LPM support broken, forcing max_power"
+    (quirk,) = applied(sata_drive(), history(UP, by_name, effect, *SET_UP, effect))
+    assert quirk.said == by_name.removeprefix("ata1.00: ")
+
+
+def test_a_link_that_came_up_again_after_a_reset_changes_nothing() -> None:
+    assert named(UP, "ata1.00: applying bridge limits", *SET_UP, UP) == ["bridge-limits"]
 
 
 def test_queued_trim_that_a_quirk_takes_away_is_seen_in_sysfs() -> None:
