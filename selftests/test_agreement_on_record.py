@@ -119,13 +119,20 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
     made: list[Record] = []
 
     def session(
-        run: str, serial: str, rates: Sequence[float], *, clean: bool = True, **cell: str
+        run: str,
+        serial: str,
+        rates: Sequence[float],
+        *,
+        clean: bool = True,
+        on: str = "8086:a282",
+        **cell: str,
     ) -> Record:
         record = Record(tmp_path, run)
         made.append(record)
         record.start("command", "0")
         row = {"rig": "bench", "slot": "a", "model": "MODEL", "firmware": "1.0", **cell}
-        record.add(CellRow(cell=serial, serial=serial, controller="c", details={}, **row))
+        details = {"controller": {"pci_id": on}}
+        record.add(CellRow(cell=serial, serial=serial, controller="c", details=details, **row))
         for place, rate in enumerate(rates):
             record.add(
                 SliceRow(
@@ -168,6 +175,18 @@ def test_the_own_record_is_the_last_one_of_another_run_on_this_rig(keep: Keep) -
     assert recorded.whose.startswith(f"{SIDE} of SN1, 2001-09-0")
     assert recorded.whose.endswith(", run run-2")
     assert latest_session(now, CELL, "SN1", "another load", own=True) is None
+
+
+def test_on_another_controller_it_was_another_cell(keep: Keep) -> None:
+    keep("run-1", "SN1", [1.0] * 4)
+    keep("run-1", "SN2", [2.0] * 4)
+    keep("run-2", "SN1", [3.0] * 4, on="1002:4391")
+    keep("run-2", "SN2", [4.0] * 4, on="1002:4391")
+    now = keep("run-3", "SN1", [])
+    assert (found(now, own=True), found(now, own=False)) == ((1.0,) * 4, (2.0,) * 4)
+    moved = keep("run-4", "SN1", [], on="1002:4391")
+    assert (found(moved, own=True), found(moved, own=False)) == ((3.0,) * 4, (4.0,) * 4)
+    assert found(keep("run-5", "SN3", []), own=True) == (3.0,) * 4, "nobody knows where SN1 is"
 
 
 def test_a_twin_is_another_drive_of_the_same_model_and_firmware_on_any_rig(keep: Keep) -> None:

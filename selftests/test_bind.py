@@ -170,6 +170,13 @@ def test_the_controller_is_held_against_the_rig_file() -> None:
     ]
 
 
+def test_a_controller_says_where_it_is_and_what_drives_it() -> None:
+    assert str(Controller("0000:00:1f.2", "8086:2922", "ahci", "host0")) == (
+        "ahci at 0000:00:1f.2 (8086:2922)"
+    )
+    assert str(Controller("", "", "", "host0")) == "no driver known"
+
+
 def test_identity_is_compared_across_a_power_cycle() -> None:
     before = Identity("M", "S", WWN, "1.0", 1000)
     assert differences(before, before) == []

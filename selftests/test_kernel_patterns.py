@@ -166,6 +166,7 @@ CASES = [
 _NOTICES = [
     "ata1: link is slow to respond, please be patient (ready=0)",
     "ata2.00: NCQ Send/Recv Log not supported",
+    "ahci 0000:01:00.0: controller can't do NCQ, turning off CAP_NCQ",
     "ata3.00: detaching (SCSI 2:0:0:0)",
 ]
 

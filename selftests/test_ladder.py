@@ -9,7 +9,7 @@ from leadline.drive.kernel_watch import KernelHistory, KernelLog
 from leadline.drive.ladder import Facts, Ladder, Rung, judge
 from leadline.drive.overlap import Overlap, read_trace
 from leadline.drive.queue_depth import refuse
-from leadline.errors import DriveFault, Misuse
+from leadline.errors import DriveFault, Inconclusive, Misuse
 from selftests.drive_specimens import sata_drive, scsi_drive
 
 BOOT = (
@@ -230,6 +230,37 @@ def test_a_scsi_drive_has_rungs_of_its_own() -> None:
     assert first_broken(replace(given, can_queue=1)).name == "controller"
     assert first_broken(replace(given, queue_type="none")).name == "kernel"
     assert first_broken(replace(given, queue_depth=1)).name == "setting"
+
+
+# Pairs that must not queue.
+
+
+def test_what_keeps_commands_from_being_queued_is_the_drive_its_controller_or_the_kernel() -> None:
+    not_used = replace(facts(), history=history(*BOOT[:3], NOT_USED), overlap=UNQUEUED)
+    assert ladder(replace(not_used, queue_depth=1)).bars_queueing
+    assert ladder(on_ide({})).bars_queueing
+    no_sncq = replace(facts(), ahci_caps=AHCI_CAPS & ~(1 << 30), overlap=UNQUEUED)
+    assert ladder(no_sncq).bars_queueing
+    assert not ladder(facts()).bars_queueing
+
+
+def test_a_setting_that_may_change_keeps_nothing_from_being_queued() -> None:
+    assert not ladder(replace(facts(), queue_depth=1, overlap=UNQUEUED)).bars_queueing
+    disabled = replace(facts(), history=history(*BOOT, DISABLED), overlap=UNQUEUED)
+    assert not ladder(disabled).bars_queueing, "errors did: it had queued"
+
+
+def test_what_is_seen_to_be_queued_is_not_kept_from_it_whatever_the_log_says() -> None:
+    assert not ladder(replace(facts(), history=history(*BOOT[:3], NOT_USED))).bars_queueing
+
+
+def test_where_nobody_tells_whether_commands_are_queued_nothing_is_settled() -> None:
+    hba = Controller("0000:03:00.0", "1000:0097", "mpt3sas", "host0")
+    seen = Overlap("scsi", 256, {"READ_10": 256}, 256, 1, 1.0)
+    behind = replace(facts(sata_drive(controller=hba, link=None)), ahci_caps=None, overlap=seen)
+    with pytest.raises(Inconclusive, match="kernel: unknown: libata has no part in it"):
+        _ = ladder(behind).bars_queueing
+    assert ladder(replace(behind, can_queue=1)).bars_queueing, "whatever else is unknown"
 
 
 # The first write to queue_depth.

@@ -78,6 +78,31 @@ def test_qemu_is_told_who_the_drives_are() -> None:
     assert not [word for word in words if "hostfwd" in word]  # nobody is let in before it is up
 
 
+def test_scsi_drives_on_two_controllers_of_the_rig_file_have_two_in_the_machine(
+    tmp_path: Path,
+) -> None:
+    text = VIRTUAL.read_text()
+    drive = text[text.index("  - slot: scsi1\n    model") : text.index("virtual:\n  memory")]
+    more = drive.replace("scsi1", "scsi2").replace("SCSI0001", "SCSI0002").replace("a002", "a003")
+    changes = (
+        (drive, f"{drive}{more.replace('controller: virtio-scsi', 'controller: second')}"),
+        ("controllers:\n", "controllers:\n  - {name: second, driver: virtio-pci}\n"),
+        (
+            "    - slot: ssd1\n",
+            "    - {slot: scsi2, bus: virtio-scsi, medium: nbd://box}\n    - slot: ssd1\n",
+        ),
+        ("feeds: [scsi1]", "feeds: [scsi1, scsi2]"),
+    )
+    second, _, first = attachments(changed_rig(tmp_path, *changes))
+    identity = Identity("VSCSI", "S", "1.0", None)
+    assert [place.device(identity)["bus"] for place in (second, first)] == ["scsi.0", "scsi1.0"]
+    machine = Machine(Accelerator(False, ""), Path("k"), Path("i"), 700, 2, "")
+    words = machine.arguments([], ide=False, console=Path("c"), qmp="q", adapters=2)
+    adapters = [text for text in after(words, "-device") if text.startswith("virtio-scsi-pci")]
+    places = [text.split(",")[1:3] for text in adapters]
+    assert places == [["id=scsi", "addr=5"], ["id=scsi1", "addr=6"]]
+
+
 def test_a_disk_says_how_fast_it_turns() -> None:
     identity = profile_identity(load_profile(PROFILES / "vdisk-1.0.yaml"))
     assert SSD.device(identity)["rotation_rate"] == 7200

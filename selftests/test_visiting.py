@@ -8,9 +8,11 @@ import pytest
 from leadline import visiting
 from leadline.claims import NeverAsserted
 from leadline.drive import smart
+from leadline.drive.bind import Controller
 from leadline.errors import RigTrouble
 from leadline.host.connection import open_host
 from leadline.host.lease import LeaseTaken, take
+from leadline.inventory.matrix import ControllerModel
 from leadline.inventory.rig import HostSpec
 from leadline.power.cycle import PowerCycle
 from leadline.running import VERDICTS
@@ -163,6 +165,33 @@ def test_the_ladder_is_climbed_once_for_each_binding_and_kept(
     assert opened.ladder is not first
     rows = [row for row in kept(bench.folder, "environment") if "ladder" in row["name"]]
     assert [row["name"] for row in rows] == ["NCQ ladder of bench-a-MODEL-1.0"] * 2
+
+
+def test_the_pair_is_found_once_for_each_binding_and_kept(bench: Bench, opened: OpenVisit) -> None:
+    first = opened.pair
+    assert first.controller == bench.drive.controller
+    assert opened.pair is first
+    opened.rebound(bench.drive)
+    assert opened.pair is not first
+    rows = [row for row in kept(bench.folder, "environment") if "controller" in row["name"]]
+    assert [row["name"] for row in rows] == ["controller of bench-a-MODEL-1.0"] * 2
+    assert rows[0]["value"].startswith("controller: ahci, ")
+
+
+def test_a_controller_that_the_plan_did_not_know_is_pointed_out(
+    bench: Bench, station: Station
+) -> None:
+    on = Controller("0000:00:17.0", "8086:a282", "ahci", "host0")
+    bench.drive = replace(bench.drive, controller=on)
+    matrix = station.run.matrix.model_copy(
+        update={
+            "controllers": (ControllerModel(name="chipset", pci_id="8086:a282", driver="ahci"),)
+        }
+    )
+    station.run = replace(station.run, matrix=matrix)
+    with OpenVisit(station, station.run.visits[0]):
+        (said,) = bench.told.said
+    assert 'write `pci_id: "8086:a282"` for controller c of rig bench' in said
 
 
 def test_a_drive_bound_without_a_queue_depth_holds_one_request(opened: OpenVisit) -> None:

@@ -11,7 +11,12 @@ far from the factors that a missing queue costs.
 
 import pytest
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.drive_time(60), pytest.mark.no_limit]
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.drive_time(60),
+    pytest.mark.no_limit,
+    pytest.mark.must(ncq="required"),
+]
 
 
 @pytest.mark.claim("as_fast_as_before")

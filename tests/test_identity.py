@@ -26,11 +26,3 @@ def test_identify_data_are_intact(identify):
 
 def test_kernel_sees_the_whole_drive(drive, kernel_capacity_bytes):
     assert kernel_capacity_bytes == drive.identity.capacity_bytes
-
-
-@pytest.mark.protocol("sata")
-def test_link_runs_at_full_speed(identify):
-    """A link trained below capability halves throughput and raises no error (word 76, 77)."""
-    if identify.link.supported_gbps is None or identify.link.current_gbps is None:
-        pytest.skip("the drive does not report its link speeds")
-    assert identify.link.current_gbps >= identify.link.supported_gbps

@@ -18,9 +18,11 @@ def test_drive_advertises_ncq(identify, drive_model):
 
 
 @pytest.mark.protocol("sata")
+@pytest.mark.must(ncq="required")
 def test_ncq_ladder_holds(ladder):
     assert ladder.first_broken is None, str(ladder)
 
 
+@pytest.mark.must(ncq="required")
 def test_kernel_allows_a_queue(device_queue_depth):
     assert device_queue_depth > 1, "the device queue depth is 1: nothing is queued"

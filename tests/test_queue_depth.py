@@ -9,6 +9,8 @@ and 9.5; the firmware matrix holds the limits of each class.
 
 import pytest
 
+pytestmark = pytest.mark.must(ncq="required")
+
 
 @pytest.mark.quick
 @pytest.mark.drive_time(60)

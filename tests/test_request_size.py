@@ -42,6 +42,7 @@ def test_from_hugepages_1_mib_arrives_whole_where_the_sector_limits_allow_it(
     assert random_read.arrives_as(request_limits.promise(MIB, hugepages=True))
 
 
+@pytest.mark.must(ncq="required")
 @pytest.mark.claim("read_mb_per_s")
 def test_depth_8_reaches_the_bandwidth_of_the_data_sheet(random_read, expected):
     assert random_read.at(depth=8, size=MIB).mb_per_s >= expected.read_mb_per_s

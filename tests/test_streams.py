@@ -12,6 +12,8 @@ with one request in flight, are the same on both sides.
 
 import pytest
 
+pytestmark = pytest.mark.must(ncq="required")
+
 
 @pytest.mark.acceptance
 @pytest.mark.drive_time(130)

@@ -3,16 +3,20 @@
 One guest holds a healthy drive beside drives that cannot queue, each for another reason.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
-from leadline.drive import overlap, queue_depth, settings, tracing
+from leadline.cli import main
+from leadline.drive import overlap, pair, queue_depth, settings, tracing
 from leadline.drive.bind import Drive, bind, read_identify, scan
 from leadline.drive.identify import decode
 from leadline.drive.kernel_watch import LOG, OVERRUN, KernelWatch
 from leadline.drive.ladder import Ladder, climb
+from leadline.drive.pair import Pair
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal
@@ -148,8 +152,98 @@ def test_a_drive_that_is_not_as_the_rig_file_says(
 
 def test_a_drive_on_another_controller_than_the_rig_file_says(host: Host) -> None:
     other = ControllerSpec(name="hba", driver="mpt3sas")
-    with pytest.raises(Misuse, match="driver of controller hba: 'mpt3sas' in the rig file, 'ahci'"):
+    with pytest.raises(RigTrouble, match="hangs on another controller than the rig file") as told:
         bind(host, spec_of(HEALTHY), controller=other)
+    assert "driver of controller hba: 'mpt3sas' in the rig file, 'ahci' on the rig" in str(
+        told.value
+    )
+    assert "ahci at 0000:00:1f.2 (8086:2922)" in str(told.value)
+
+
+# The drive on its controller.
+
+
+def found_pair(host: Host, watch: KernelWatch, serial: str) -> Pair:
+    return pair.find(host, bind(host, spec_of(serial)), watch.history())
+
+
+def quirk_names(found: Pair) -> list[str]:
+    return [quirk.name for quirk in found.quirks]
+
+
+def test_a_pair_on_ahci(host: Host, watch: KernelWatch) -> None:
+    """QEMU's drives say that they are behind a bridge (IDENTIFY word 93), and Linux minds it."""
+    found = found_pair(host, watch, HEALTHY)
+    assert (found.adapter, found.takes, found.port) == ("ahci", 32, "ata1.00")
+    assert (found.controller_gbps, found.link_gbps, found.drive_gbps) == (1.5, 1.5, None)
+    assert found.ncq == "NCQ (depth 32)"
+    assert quirk_names(found) == ["bridge-limits"]
+    assert found.missing(["bridge-limits"]) == ()
+    assert found.unexpected(["bridge-limits"]) == ()
+    assert found.missing(["noncq"]) == ("noncq",), "of that this kernel would have told"
+    assert found.forced == ()
+
+
+def test_a_pair_from_which_libata_force_takes_ncq_away(host: Host, watch: KernelWatch) -> None:
+    found = found_pair(host, watch, FORCED)
+    assert found.forced == ("noncq",)
+    assert found.ncq == "NCQ (not used)"
+    assert "noncq" in quirk_names(found)
+    assert [quirk.name for quirk in found.unexpected(["bridge-limits"])] == ["noncq"]
+
+
+RIG = """\
+rig: live
+host: {{reach: ssh, address: guest, ssh_config: {ssh_config}}}
+controllers: [{{name: ahci, driver: ahci}}]
+drives:
+  - {{slot: a, model: LEADLINE VSSD, serial: {serial}, firmware: "1.0", controller: ahci,
+     protocol: sata}}
+"""
+
+
+def test_identify_shows_the_controller_of_a_rigs_drive(
+    guest: Guest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rig = tmp_path / "rig.yaml"
+    rig.write_text(RIG.format(ssh_config=guest.spec.ssh_config, serial=FORCED))
+    assert main(["identify", "--rig", str(rig), "a", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["serial"] == FORCED
+    assert said["controller"] == {
+        "pci_address": "0000:00:1f.2",
+        "pci_id": "8086:2922",
+        "driver": "ahci",
+        "adapter": "ahci",
+        "takes": 32,
+        "port": "ata3.00",
+        "port_gbps": 1.5,
+        "link_gbps": 1.5,
+        "queue_depth": 1,
+        "ncq": "NCQ (not used)",
+        "quirks": ["noncq", "bridge-limits"],
+        "forced": ["noncq"],
+    }
+    assert main(["identify", "--rig", str(rig), "a"]) == 0
+    assert "controller.quirks" in capsys.readouterr().out
+
+
+def test_a_pair_on_ide(host: Host, watch: KernelWatch) -> None:
+    found = found_pair(host, watch, ON_IDE)
+    assert (found.controller.driver, found.adapter, found.takes) == ("ata_piix", "ata_piix", 1)
+    assert found.controller_gbps is None
+    assert found.ncq == "", "there QEMU's drive does not offer it"
+    assert quirk_names(found) == []
+    assert found.queue_depth == 1
+
+
+def test_a_pair_on_virtio_scsi(host: Host, watch: KernelWatch) -> None:
+    found = found_pair(host, watch, SCSI)
+    assert (found.controller.driver, found.adapter) == ("virtio-pci", "virtio_scsi")
+    assert found.controller.pci_id == "1af4:1004"
+    assert (found.port, found.ncq, found.quirks) == ("", "", ())
+    assert found.takes is not None
+    assert found.takes > 32
 
 
 def test_a_protocol_that_the_drive_does_not_speak(host: Host) -> None:
@@ -181,6 +275,7 @@ def test_a_healthy_drive_climbs_every_rung(host: Host, watch: KernelWatch) -> No
     assert ladder.overlap is not None
     assert set(ladder.overlap.opcodes) == {"READ FPDMA QUEUED"}
     assert ladder.overlap.most == overlap.OFFERED_DEPTH
+    assert not ladder.bars_queueing
 
 
 def test_a_scsi_drive_climbs_its_own(host: Host, watch: KernelWatch) -> None:
@@ -195,6 +290,7 @@ def test_ncq_forced_off_is_the_kernels_doing(
     host: Host, watch: KernelWatch, journal: Journal
 ) -> None:
     drive, ladder = climbed(host, watch, FORCED)
+    assert ladder.bars_queueing
     assert ladder.first_broken is not None
     assert ladder.first_broken.name == "kernel"
     assert "libata.force=3:noncq" in ladder.first_broken.found
@@ -207,6 +303,7 @@ def test_ncq_forced_off_is_the_kernels_doing(
 def test_an_ide_controller_cannot_queue(host: Host, watch: KernelWatch, journal: Journal) -> None:
     drive, ladder = climbed(host, watch, ON_IDE)
     assert drive.controller.driver == "ata_piix"
+    assert ladder.bars_queueing
     assert ladder.first_broken is not None
     assert ladder.first_broken.name == "controller"
     with pytest.raises(DriveFault, match="ata_piix takes 1 at once"):
@@ -219,6 +316,7 @@ def test_a_queue_depth_left_at_one(host: Host, watch: KernelWatch, journal: Jour
     _, ladder = climbed(host, watch, HEALTHY)
     assert ladder.first_broken is not None
     assert ladder.first_broken.name == "setting"
+    assert not ladder.bars_queueing, "a setting may change"
     assert ladder.overlap is not None
     assert (ladder.overlap.queued, set(ladder.overlap.opcodes)) == (0, {"READ DMA"})
     journal.give_back()

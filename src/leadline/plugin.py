@@ -54,6 +54,8 @@ MARKERS = (
     "claim(name): the claim that this test settles; the firmware matrix gives its limit and its "
     "known issues by that name, and a drive whose class has no limit for it is left out",
     "protocol(*names): collect this test only for drives of these protocols (sata, sas, scsi)",
+    "must(*names, **values): collect this test only where the firmware matrix says so of the drive "
+    "on its controller: must(ncq='none'), or must('max_queue_depth') where it says any",
     "writes: this test writes to the drive, and is collected only where both keys allow it; the "
     "fixtures that write mean it, too",
     "no_limit: this claim needs no limit from the firmware matrix",

@@ -16,6 +16,7 @@ from leadline.run_id import new_run_id, run_day
 
 if TYPE_CHECKING:
     from leadline.inventory.matrix import KnownIssue, LimitSpec, Matrix
+    from leadline.inventory.must import Must
     from leadline.inventory.plan import Visit
     from leadline.inventory.rig import DriveSpec, Rig
 
@@ -45,6 +46,12 @@ class Run:
         """What the visited drive must reach, by claim; as on a kernel, where that is known."""
         cell = visit.cell
         return self.matrix.limits_for(cell.model, cell.firmware, cell.controller, kernel)
+
+    def must(self, visit: "Visit") -> "Must":
+        """What the visited drive must do on its controller."""
+        from leadline.inventory.must import must_of
+
+        return must_of(self.matrix, visit.cell)
 
     def known_issues(self, visit: "Visit") -> "tuple[KnownIssue, ...]":
         """What the matrix knows to be broken in the visited cell, expired or not."""

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
 from leadline.drive_time import CLAIM_S
 from leadline.running import Run, claim_of, visit_of
+
+if TYPE_CHECKING:
+    from leadline.inventory.plan import Visit
 
 DRIVE_TIME_S = CLAIM_S
 CURVE_BUDGETS = 16
@@ -31,17 +35,32 @@ def imply_purposes(item: pytest.Item) -> None:
 
 
 def applies(item: pytest.Item, run: Run) -> bool:
-    """Whether a test is for the drive of its visit: its protocol, its limits, both write keys."""
+    """Whether a test is for the drive of its visit: its protocol, its controller, its limits, both
+    write keys."""
     visit = visit_of(item)
     if visit is None:
         return True
     protocols = item.get_closest_marker("protocol")
     if protocols and run.drive_spec(visit).protocol not in protocols.args:
         return False
+    if not _required(item, run, visit):
+        return False
     if writes(item) and not (run.allow_writes and run.drive_spec(visit).writes == "allowed"):
         return False
     needs_limit = item.get_closest_marker("claim") and not item.get_closest_marker("no_limit")
     return not needs_limit or claim_of(item) in run.limits(visit)
+
+
+def _required(item: pytest.Item, run: Run, visit: "Visit") -> bool:
+    """Whether the firmware matrix says of the drive on its controller what a test is marked for."""
+    marks = list(item.iter_markers("must"))
+    if not marks:
+        return True
+    must = run.must(visit)
+    said = all(getattr(must, name) is not None for mark in marks for name in mark.args)
+    return said and all(
+        getattr(must, name) == value for mark in marks for name, value in mark.kwargs.items()
+    )
 
 
 def cuts_power(item: pytest.Item) -> bool:

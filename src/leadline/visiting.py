@@ -15,12 +15,13 @@ from leadline.calibration.known import noise_of
 from leadline.claims import Claim, Load, NeverAsserted, NothingOnRecord
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
-from leadline.drive import arrivals, queue_depth, settings, smart
+from leadline.drive import arrivals, pair, queue_depth, settings, smart
 from leadline.drive.bind import Drive, bind
 from leadline.drive.finding import Finding, failed
 from leadline.drive.guard import Admission, Purpose, admit
 from leadline.drive.kernel_events import KernelEvent, concerns
 from leadline.drive.ladder import Ladder, climb
+from leadline.drive.pair import Pair
 from leadline.drive.request_limits import RequestLimits
 from leadline.errors import DriveFault
 from leadline.evidence import needed_seconds
@@ -29,6 +30,7 @@ from leadline.host.hugepages import reserved
 from leadline.host.lease import Lease, holder_text, take
 from leadline.host.programs import require
 from leadline.hunt import hunt
+from leadline.inventory.must import overlooked
 from leadline.inventory.plan import Visit
 from leadline.judge import SliceJudge
 from leadline.keeping import Keeping
@@ -70,6 +72,7 @@ class OpenVisit:
         self.model = station.run.matrix.model(visit.cell.model)
         self._names: list[Drive] = []
         self._ladder: Ladder | None = None
+        self._pair: Pair | None = None
         self._vetting: Vetting | None = None
         self._preconditioned: dict[Workload, Preconditioned] = {}
         self._cycles = Cycles(partial(cycle, self))
@@ -95,6 +98,9 @@ class OpenVisit:
                     controller=station.rig.controller_of(self.spec),
                 )
             )
+            on = self.drive.controller
+            if said := overlooked(run.matrix, self.visit.cell, on.pci_id, on.driver):
+                station.live.say(said)
             if self.drive.identity.firmware != self.visit.cell.firmware:
                 activated = flash(self)
                 if activated is not None:
@@ -114,6 +120,7 @@ class OpenVisit:
         self.drive = drive
         self._names.append(drive)
         self._ladder = None
+        self._pair = None
         self._vetting = None
 
     def admitted(self, purpose: Purpose) -> Admission:
@@ -150,13 +157,26 @@ class OpenVisit:
         if self._ladder is None:
             history = self.station.watch.history()
             self._ladder = climb(self.station.host, self.drive, history)
-            name = f"NCQ ladder of {self.visit.cell.id}"
-            row = Environment(rig=self.visit.cell.rig, name=name, value=str(self._ladder))
-            self.station.record.add(row)
+            self._note("NCQ ladder of {}", self._ladder)
             if seen := self._ladder.overlap:
                 load = Phase(cell=self.visit.cell.id, name="drive", seconds=seen.busy_s)
                 self.station.record.add(load)
         return self._ladder
+
+    @property
+    def pair(self) -> Pair:
+        """The drive on its controller, as the kernel set the two up; found once a binding."""
+        if self._pair is None:
+            history = self.station.watch.history()
+            self._pair = pair.find(self.station.host, self.drive, history)
+            self._note("controller of {}", self._pair)
+        return self._pair
+
+    def _note(self, name: str, value: object) -> None:
+        """Keep a fact about this cell with the run's environment."""
+        cell = self.visit.cell
+        row = Environment(rig=cell.rig, name=name.format(cell.id), value=str(value))
+        self.station.record.add(row)
 
     def kernel_capacity_bytes(self) -> int:
         """The drive's size as the kernel sees it; sysfs counts in 512 bytes whatever the sector."""
@@ -308,13 +328,8 @@ class OpenVisit:
             self.station.host, self.drive.node, workload, span, depth=self.kernel_queue_depth
         )
         self._preconditioned[workload] = done
-        took = Phase(cell=cell, name="drive", seconds=done.drive_s)
-        row = Environment(
-            rig=self.visit.cell.rig,
-            name=f"preconditioning of {cell} for {workload.name}",
-            value=str(done.finding),
-        )
-        self.station.record.add(took, row)
+        self.station.record.add(Phase(cell=cell, name="drive", seconds=done.drive_s))
+        self._note(f"preconditioning of {{}} for {workload.name}", done.finding)
 
     # Power.
 

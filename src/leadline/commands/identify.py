@@ -13,7 +13,9 @@ from leadline.drive.text import plain
 from leadline.errors import DriveFault, Misuse, RigTrouble
 
 if TYPE_CHECKING:
+    from leadline.drive.bind import Drive
     from leadline.drive.inquiry import Inquiry
+    from leadline.drive.pair import Pair
     from leadline.host.connection import Host
 
 _LARGEST_DUMP = 64 * 1024  # bytes; hex bytes with white space are 1.5 KiB
@@ -121,22 +123,39 @@ def _of_rig(path: Path, source: str, as_json: bool) -> int:
     rig = load_rig(path)
     slot = None if source.startswith("/") else rig.drive(source)
     with open_host(rig.host) as host:
-        return _of_device(host, bind(host, slot).node if slot else source, as_json)
+        if slot is None:
+            return _of_device(host, source, as_json)
+        drive = bind(host, slot)
+        return _of_device(host, drive.node, as_json, controller=_pair(host, drive).as_json())
 
 
-def _of_device(host: "Host", node: str, as_json: bool) -> int:
+def _pair(host: "Host", drive: "Drive") -> "Pair":
+    """The drive on its controller; without the kernel's log where that may not be read."""
+    from leadline.drive import pair
+    from leadline.drive.kernel_watch import KernelHistory, KernelWatch
+
+    try:
+        with KernelWatch(host) as watch:
+            history = watch.history()
+    except RigTrouble:
+        history = KernelHistory((), False, {}, {})
+    return pair.find(host, drive, history)
+
+
+def _of_device(host: "Host", node: str, as_json: bool, **more: object) -> int:
+    """Print what the drive at `node` says, and the fields of `more` behind it."""
     from leadline.drive.bind import read_identify
 
     try:
         data = read_identify(host, node)
     except RigTrouble as error:
-        _print(_scsi_fields(_scsi_drive(host, node, error)), as_json)
+        _print({**_scsi_fields(_scsi_drive(host, node, error)), **more}, as_json)
         return 0
     try:
         identify = decode(data)
     except UnusableIdentify as error:
         raise DriveFault(f"{host.name}: {node}: {error}") from error
-    _print(identify.as_json(), as_json)
+    _print({**identify.as_json(), **more}, as_json)
     if identify.checksum == "invalid":
         raise DriveFault(
             f"{host.name}: {node}: the checksum in word 255 does not hold, so no field is "
@@ -207,4 +226,6 @@ def _words(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
     return str(value)

@@ -62,6 +62,10 @@ class Controller:
     driver: str  # "ahci"
     scsi_host: str  # "host0"
 
+    def __str__(self) -> str:
+        driver = self.driver or "no driver known"
+        return f"{driver} at {self.pci_address} ({self.pci_id})" if self.pci_address else driver
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -111,9 +115,9 @@ def bind(
     flashing; ``or_firmware`` are others that will do, for a drive that an earlier run left
     with one of them; ``controller`` the rig file's entry, held against the HBA when given.
 
-    Raises RigTrouble when the drive is not there, is there twice or does not answer;
-    Misuse when it is there and is not what the rig file says; DriveFault when its own
-    IDENTIFY data cannot be trusted.
+    Raises RigTrouble when the drive is not there, is there twice, does not answer, or hangs
+    on another controller; Misuse when it is there and is not what the rig file says;
+    DriveFault when its own IDENTIFY data cannot be trusted.
     """
     found = choose(host.name, spec, scan(host))
     node = f"/dev/{found.name}"
@@ -127,14 +131,18 @@ def bind(
     wanted = firmware or spec.firmware
     known = identity.firmware if identity.firmware in or_firmware else wanted
     wrong = disagreements(spec, identity, known)
-    if controller:
-        wrong += controller_disagreements(controller, drive.controller)
     if wrong:
         raise Misuse(
             f"slot {spec.slot}: the drive at {node} on {host.name} is not the one that the rig "
             "file describes: "
             + "; ".join(wrong)
             + ". Nothing was changed. Correct the rig file, or attach the drive that it names"
+        )
+    if controller and (elsewhere := controller_disagreements(controller, drive.controller)):
+        raise RigTrouble(
+            f"slot {spec.slot}: the drive at {node} on {host.name} hangs on another controller "
+            f"than the rig file says: {'; '.join(elsewhere)}. Found: {drive.controller}. Nothing "
+            "was changed. Connect it where the rig file has it, or correct `controllers` there"
         )
     if identity.capacity_bytes is not None and identity.capacity_bytes != found.size_bytes:
         raise RigTrouble(

@@ -4,6 +4,7 @@
 whole text.  Both are linear in the length of the log and accept any text at all.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -69,6 +70,11 @@ class KernelEvent:
     def is_error(self) -> bool:
         """A command failed or error handling ran."""
         return self.severity == "error"
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since boot; infinite where the log has dates, as a live one never has."""
+        return self.time if isinstance(self.time, float) else math.inf
 
 
 def parse_log(text: str) -> tuple[KernelEvent, ...]:

@@ -366,6 +366,13 @@ MESSAGES = (
         "the kernel knows of a limit of this drive and minds it",
     ),
     _row(
+        "controller-quirk",
+        "notice",
+        "controller",
+        r"ahci \S+ controller can(?:'t)? do [\w ]{1,20}, (?:turning|forcing) ",
+        "the kernel knows of a fault of this controller and drives it accordingly",
+    ),
+    _row(
         "log-unsupported",
         "notice",
         "drive",

@@ -21,10 +21,13 @@ from leadline.drive.kernel_watch import KernelHistory
 from leadline.drive.overlap import Overlap
 from leadline.drive.text import plain
 from leadline.drive.tracing import TracingMissing
+from leadline.errors import Inconclusive
 from leadline.host.connection import Host
 
 AHCI_SNCQ = 1 << 30  # AHCI 1.3.1, 3.1.1: HBA capabilities, Supports Native Command Queuing
 CMDQUE = 1 << 1  # SPC-4 6.6.2: byte 7 of the standard INQUIRY data
+CANNOT_QUEUE = ("advertised", "controller", "kernel")
+"""The rungs that keep a drive from queueing whatever its device queue depth is set to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,20 @@ class Ladder:
     def unknown(self) -> tuple[Rung, ...]:
         """The rungs that cannot be known on this rig."""
         return tuple(rung for rung in self.rungs if rung.holds is None)
+
+    @property
+    def bars_queueing(self) -> bool:
+        """Whether commands are kept from being queued, and not by a setting that may change.
+
+        Raises Inconclusive where nobody tells.
+        """
+        if self.overlap and self.overlap.source == "libata" and self.overlap.queued:
+            return False
+        lower = [rung for rung in self.rungs if rung.name in CANNOT_QUEUE]
+        barred = any(rung.holds is False for rung in lower)
+        if not barred and any(rung.holds is None for rung in lower):
+            raise Inconclusive(f"whether anything keeps commands from being queued:\n{self}")
+        return barred
 
     def __str__(self) -> str:
         return "\n".join(str(rung) for rung in self.rungs)
@@ -203,8 +220,7 @@ def _adapter_queues(facts: Facts) -> Rung:
 
 
 def _controller(facts: Facts) -> Rung:
-    where = facts.drive.controller
-    place = f"{where.driver} at {where.pci_address} ({where.pci_id})"
+    place = str(facts.drive.controller)
     refused = _last(facts, "controller-cannot-queue")
     if refused:
         return Rung("controller", False, f"{place}: the kernel says {refused.text!r}")
@@ -254,7 +270,7 @@ def _setting(facts: Facts) -> Rung:
 def _error_handling(facts: Facts) -> Rung:
     event = _last(facts, "ncq-disabled")
     if event:
-        when = f" {_seconds(event):.3f} s after boot"
+        when = f" {event.seconds:.3f} s after boot"
         depth = f"; sysfs still reads {facts.queue_depth}" if facts.queue_depth else ""
         return Rung("error handling", False, f"the kernel log says {event.text!r}{when}{depth}")
     if facts.history.complete:
@@ -276,14 +292,9 @@ def _last(facts: Facts, kind: str, *, since_attached: bool = True) -> KernelEven
     since = attached if since_attached and attached is not None else 0.0
     for event in reversed(facts.history.events):
         about = concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
-        if event.kind == kind and about and _seconds(event) >= since:
+        if event.kind == kind and about and event.seconds >= since:
             return event
     return None
-
-
-def _seconds(event: KernelEvent) -> float:
-    """Seconds since boot; a live log always has them."""
-    return event.time if isinstance(event.time, float) else float("inf")
 
 
 def _number(text: str, base: int) -> int | None:

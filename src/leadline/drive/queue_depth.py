@@ -5,14 +5,12 @@ time: for those the device queue depth is 32 and the offered depth 1.
 """
 
 from leadline.drive.bind import Drive
-from leadline.drive.ladder import Ladder
+from leadline.drive.ladder import CANNOT_QUEUE, Ladder
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import FileTrouble, Host
 from leadline.host.journal import Journal
 
 NCQ_DEPTH = 32  # tags of NCQ, and libata's ATA_MAX_QUEUE: more is EINVAL
-
-_CANNOT_QUEUE = ("advertised", "controller", "kernel")
 
 
 def path(drive: Drive) -> str:
@@ -68,7 +66,7 @@ def refuse(host_name: str, drive: Drive, depth: int, ladder: Ladder) -> None:
         most = f" to {limit}" if limit else " or more"
         raise Misuse(f"{drive.spec.slot}: a device queue depth of {depth} cannot be: it is 1{most}")
     # Any write after error handling switched NCQ off would bring it back and hide the fault.
-    reasons = ("error handling", *(_CANNOT_QUEUE if depth > 1 else ()))
+    reasons = ("error handling", *(CANNOT_QUEUE if depth > 1 else ()))
     broken = next((r for r in ladder.rungs if r.holds is False and r.name in reasons), None)
     if broken:
         raise DriveFault(

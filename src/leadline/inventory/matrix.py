@@ -163,6 +163,9 @@ class ModelSpec(Entry):
     controllers: tuple[str, ...] | None = Field(
         default=None, description="a list of the controllers that it is to be tested on"
     )
+    quirks: tuple[Text, ...] | None = Field(
+        default=None, description="a list of what the kernel does otherwise for it: [noncqtrim]"
+    )
     limits: Mapping[ClaimKey, LimitSpec] = Field(
         default={}, description="a mapping of claims to limits"
     )
@@ -223,6 +226,9 @@ class ControllerModel(Entry):
     )
     link_gbps: float | None = Field(
         default=None, gt=0, le=100, description="Gb/s of its links, as in 6"
+    )
+    quirks: tuple[Text, ...] | None = Field(
+        default=None, description="a list of what the kernel does otherwise on it: [nopmp]"
     )
     must_not_queue: tuple[UnqueuedPair, ...] = Field(
         default=(), description="a list of drives, each with model, firmware and source"

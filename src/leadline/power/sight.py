@@ -3,7 +3,6 @@
 `power.cycle` decides by these answers; this module gets them.
 """
 
-import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -148,7 +147,7 @@ class Sight:
             event
             for event in history.events
             if concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
-            and _seconds(event) >= (attached or 0.0)
+            and event.seconds >= (attached or 0.0)
         )
 
     def link_up_at(self, not_before: float) -> float | None:
@@ -160,7 +159,7 @@ class Sight:
             return None
         ahead = self._watch.clock()
         said = self._watch.since(self._mark, self.drive)
-        times = [_seconds(e) + ahead for e in said if e.kind in ("link-up", "link-slower")]
+        times = [e.seconds + ahead for e in said if e.kind in ("link-up", "link-slower")]
         return next((at for at in times if not_before <= at <= time.monotonic()), None)
 
     def point_out(self) -> str:
@@ -170,11 +169,6 @@ class Sight:
         lit = self._journal and light(self.host, self._journal, self._slot)
         tail = ", its locate light lit" if lit else ""
         return f". It is in {self._slot}{tail}"
-
-
-def _seconds(event: KernelEvent) -> float:
-    """Seconds since boot; a live log always has them."""
-    return event.time if isinstance(event.time, float) else math.inf
 
 
 def _who(disk: Seen) -> str:

@@ -3,8 +3,8 @@
 import time
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Select, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from leadline.results.schema import CellRow, SliceRow
 from leadline.statements import History, Recorded
@@ -18,7 +18,10 @@ FEWEST_SLICES = 4
 
 
 def before(record: "Record", cell: "Cell", serial: str) -> History:
-    """What this drive did on this rig in an earlier run, with this firmware."""
+    """What this drive did on this rig in an earlier run, with this firmware.
+
+    On a controller of another kind it was another cell.
+    """
     return History(
         "this drive's own record", lambda side: latest_session(record, cell, serial, side, own=True)
     )
@@ -54,9 +57,19 @@ def latest_session(
 
 
 def _sessions(run_id: str, cell: "Cell", serial: str, own: bool) -> Select[str, str, str]:
-    """(run, cell, serial) of each session, newest first."""
+    """(run, cell, serial) of each session, newest first, of drives on a controller of one kind.
+
+    What kind this run found the drive on stands in its own row.
+    """
+    mine = aliased(CellRow)
+    kind = mine.details["controller"]["pci_id"].as_string()
+    found = select(kind).where(mine.run == run_id, mine.serial == serial)
+    here = found.order_by(mine.id.desc()).limit(1).scalar_subquery()
+    there = CellRow.details["controller"]["pci_id"].as_string()
     query = select(CellRow.run, CellRow.cell, CellRow.serial).where(
-        CellRow.model == cell.model, CellRow.firmware == cell.firmware
+        CellRow.model == cell.model,
+        CellRow.firmware == cell.firmware,
+        or_(here.is_(None), there == here),
     )
     if own:
         query = query.where(

@@ -17,6 +17,8 @@ _GUEST_ADDRESS = "10.0.2.15"  # as guest/init sets it
 _NETWORK = "net0"
 _AHCI_PORTS = 6  # of the ICH9 that is part of q35
 _IDE_UNITS = 4
+_SCSI_ADDRESS = 5
+_SCSI_ADAPTERS = 8
 _BOOT_MIB = 192
 _KERNEL_ARGUMENTS = "console=ttyS0 panic=-1 net.ifnames=0"
 
@@ -63,6 +65,8 @@ class Attachment:
     name: str
     """QEMU's id of the device; slots may have names that QEMU does not take."""
     port: int
+    controller: int = 0
+    """Which of the machine's controllers for this bus, from 0."""
 
     @property
     def node(self) -> str:
@@ -90,7 +94,8 @@ class Attachment:
             common["wwn"] = int(identity.wwn, 16)
         if self.bus == "virtio-scsi":
             named = {"vendor": identity.vendor, "product": identity.model}
-            return {"driver": "scsi-hd", "bus": "scsi.0", "scsi-id": self.port, **named, **common}
+            bus = f"{_scsi(self.controller)}.0"
+            return {"driver": "scsi-hd", "bus": bus, "scsi-id": self.port, **named, **common}
         if self.bus == "ide":
             bus, unit = f"pata.{self.port // 2}", self.port % 2
             return {"driver": "ide-hd", "bus": bus, "unit": unit, "model": identity.model, **common}
@@ -101,9 +106,13 @@ def attachments(rig: Rig) -> tuple[Attachment, ...]:
     """Every slot's place.  Misuse when the machine has no such place."""
     assert rig.virtual is not None
     taken = {"ahci": 0, "ide": 0, "virtio-scsi": 0}
+    adapters: dict[str, int] = {}
     places = []
     for index, drive in enumerate(rig.virtual.drives):
-        places.append(Attachment(drive.slot, drive.bus, f"drive{index}", taken[drive.bus]))
+        which = 0
+        if drive.bus == "virtio-scsi":  # the only one of which there may be several
+            which = adapters.setdefault(rig.drive(drive.slot).controller, len(adapters))
+        places.append(Attachment(drive.slot, drive.bus, f"drive{index}", taken[drive.bus], which))
         taken[drive.bus] += 1
         own_outlet = any(outlet.feeds != "host" for outlet in rig.outlets_of(rig.drive(drive.slot)))
         if own_outlet and drive.bus != "virtio-scsi":
@@ -112,6 +121,11 @@ def attachments(rig: Rig) -> tuple[Attachment, ...]:
                 "of its own, expected virtio-scsi: no other bus of the virtual machine lets a "
                 "drive come and go; let the outlet feed the host"
             )
+    if len(adapters) > _SCSI_ADAPTERS:
+        raise Misuse(
+            f"{rig.path}: controllers: found {len(adapters)} with drives on virtio-scsi, expected "
+            f"at most {_SCSI_ADAPTERS}: the machine has no room for more"
+        )
     for bus, most in (("ahci", _AHCI_PORTS), ("ide", _IDE_UNITS)):
         if taken[bus] > most:
             raise Misuse(
@@ -119,6 +133,11 @@ def attachments(rig: Rig) -> tuple[Attachment, ...]:
                 f"{most}: the machine has no more ports"
             )
     return tuple(places)
+
+
+def _scsi(number: int) -> str:
+    """QEMU's id of a virtio-scsi controller."""
+    return f"scsi{number or ''}"
 
 
 def _file(path: Path) -> dict[str, object]:
@@ -167,8 +186,12 @@ class Machine:
         ide: bool,
         console: Path,
         qmp: str,
+        adapters: int = 1,
     ) -> list[str]:
-        """QEMU's argument vector; `drives` are block nodes with their devices."""
+        """QEMU's argument vector; `drives` are block nodes with their devices.
+
+        `adapters` is how many virtio-scsi controllers there are.
+        """
         words = [QEMU, "-name", "leadline", "-machine", "q35", *self.accelerator.arguments()]
         words += ["-smp", str(self.cpus), "-m", str(self.memory_mib)]
         words += ["-nodefaults", "-no-user-config", "-display", "none"]
@@ -184,7 +207,9 @@ class Machine:
             words += ["-device", "piix3-ide,id=pata,addr=4"]
         # A request has as many segments as the queue has entries, less two: 126, as few as the
         # SATA controllers have that split a request of 1 MiB.
-        words += ["-device", "virtio-scsi-pci,id=scsi,addr=5,virtqueue_size=128"]
+        for n in range(adapters):
+            place = f"id={_scsi(n)},addr={_SCSI_ADDRESS + n}"
+            words += ["-device", f"virtio-scsi-pci,{place},virtqueue_size=128"]
         for node, device in drives:
             words += ["-blockdev", json.dumps(node), "-device", json.dumps(device)]
         return words

@@ -122,6 +122,7 @@ class Power:
             ide=any(slot.place.bus == "ide" for slot in self.slots.values()),
             console=self.console,
             qmp=QMP_NAME,
+            adapters=1 + max(slot.place.controller for slot in self.slots.values()),
         )
         self.qemu = Part(arguments, self.state.log / "qemu.log", self.state.root)
         self.phase = "booting"
