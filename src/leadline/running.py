@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -33,6 +33,23 @@ class Run:
     allow_writes: bool
     no_excuses: bool
     drive_time_s: float | None
+    allow_flash: bool = False
+    keep_firmware: bool = False
+
+    def may_flash(self, rig: "Rig") -> bool:
+        """Whether the command line is the second key; a drive that is a file needs none."""
+        return self.allow_flash or rig.virtual is not None
+
+    def serves(self, visit: "Visit") -> bool:
+        """Whether the drive has the visit's firmware, by the rig file, or may be flashed."""
+        return visit.installed or self.may_flash(self.rigs[visit.cell.rig])
+
+    def home(self, visit: "Visit") -> "Visit":
+        """The visit to the same drive with the firmware that the rig file says is on it."""
+        model = self.matrix.model(visit.cell.model)
+        came_with = model.showing(self.drive_spec(visit).firmware)[0]
+        cell = replace(visit.cell, firmware=came_with.revision)
+        return replace(visit, cell=cell, installed=True, image=came_with.image)
 
     def drive_spec(self, visit: "Visit") -> "DriveSpec":
         """The rig file's entry of the drive that is visited."""
@@ -110,6 +127,8 @@ def _run(
         allow_writes=config.option.allow_writes,
         no_excuses=config.option.no_excuses,
         drive_time_s=config.option.drive_time,
+        allow_flash=config.option.allow_flash,
+        keep_firmware=config.option.keep_firmware,
     )
 
 
@@ -122,6 +141,8 @@ def repeating(run: Run, rig: "Rig", node_id: str) -> str:
         words += ["--matrix", str(run.matrix.path)]
     if run.allow_writes:
         words.append("--allow-writes")
+    if run.allow_flash:
+        words.append("--allow-flash")
     if run.drive_time_s is not None:
         words += ["--drive-time", f"{run.drive_time_s:g}"]
     return shlex.join([*words, node_id])

@@ -5,6 +5,7 @@ a class of drive, and a model may set its own; every one names its source.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 
@@ -51,7 +52,12 @@ class KnownIssue(Entry):
 class FirmwareSpec(Entry):
     """One firmware revision of a model."""
 
-    revision: Text = Field(description="the revision as the drive says it")
+    revision: Text = Field(description="its name: the revision as the drive says it, or another")
+    said: Text | None = Field(
+        default=None,
+        validation_alias="shows",
+        description="the revision as the drive says it, where that is not its name",
+    )
     status: Literal["candidate", "released", "retired", "blocked"] = Field(
         description="candidate, released, retired or blocked"
     )
@@ -61,9 +67,23 @@ class FirmwareSpec(Entry):
         pattern=r"^[0-9a-f]{64}$",
         description="64 lower-case hex digits, as sha256sum prints them",
     )
+    activation: Literal["at-once", "power-cycle"] | None = Field(
+        default=None, description="at-once or power-cycle"
+    )
+    predecessor: str | None = Field(
+        default=None, description="the revision, of this model, that it takes the place of"
+    )
+    downgrade: Literal["allowed", "refused"] = Field(
+        default="allowed", description="allowed or refused"
+    )
     known_issues: tuple[KnownIssue, ...] = Field(
         default=(), description="a list of known issues, each with claim, link and summary"
     )
+
+    @property
+    def shows(self) -> str:
+        """The revision as a drive with this firmware says it."""
+        return self.said or self.revision
 
     @model_validator(mode="after")
     def _image_has_its_hash(self) -> Self:
@@ -88,6 +108,35 @@ class ModelSpec(Entry):
     firmware: tuple[FirmwareSpec, ...] = Field(
         min_length=1, description="a list with one entry for each revision"
     )
+
+    @cached_property
+    def by_revision(self) -> Mapping[str, FirmwareSpec]:
+        """Its firmware by name."""
+        return {each.revision: each for each in self.firmware}
+
+    def showing(self, revision: str, sha256: str | None = None) -> tuple[FirmwareSpec, ...]:
+        """The firmware that a drive says this revision of; of this image, where one is given."""
+        return tuple(
+            each
+            for each in self.firmware
+            if each.shows == revision and sha256 in (None, each.sha256)
+        )
+
+    def older(self, firmware: FirmwareSpec) -> tuple[str, ...]:
+        """The names of a firmware's predecessors, the youngest first."""
+        names: list[str] = []
+        while firmware.predecessor is not None:
+            names.append(firmware.predecessor)
+            firmware = self.by_revision[firmware.predecessor]
+        return tuple(names)
+
+    def takes(self, on_it: FirmwareSpec, other: FirmwareSpec) -> bool:
+        """Whether a drive with one firmware takes another.
+
+        One that refuses downgrades takes those only that come after it.
+        """
+        allowed = on_it.downgrade == "allowed" or other is on_it
+        return allowed or on_it.revision in self.older(other)
 
 
 class ControllerModel(Entry):
