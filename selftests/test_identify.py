@@ -9,7 +9,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leadline.drive.identify import Identify, Link, Ncq, Sector, UnusableIdentify, decode
+from leadline.drive.identify import (
+    Identify,
+    Link,
+    Microcode,
+    Ncq,
+    Sector,
+    UnusableIdentify,
+    decode,
+)
 from leadline.drive.identify_source import read_source
 from selftests.identify_images import hex_words, image, sign
 
@@ -285,3 +293,13 @@ def _agree(data: bytes) -> None:
 def test_sign_makes_a_checksum_that_holds() -> None:
     """The helper, for the tests above stand on it."""
     assert sum(sign(bytes(range(256)) * 2)) % 256 == 0
+
+
+def test_what_a_drive_says_of_its_microcode() -> None:
+    signed = {87: 0x4100, 119: 0x4010, 120: 0x4010, 234: 8, 235: 64}
+    able = decode(image(words={83: 0x4401, 86: 0x0401, **signed})).microcode
+    assert able == Microcode("enabled", "enabled", 8, 64)
+    off = decode(image(words={83: 0x4401, 86: 0x0400, 119: 0x4010, 120: 0x4000})).microcode
+    assert off == Microcode("disabled", "disabled", None, None)
+    none = decode(image(words={119: 0x0010, 120: 0x4010, 234: 0xFFFF})).microcode
+    assert none == Microcode("not supported", "not supported", None, None)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from leadline.live import Live
 from leadline.load.slices import LITTLES_LAW, Slice, SliceSetting
 from leadline.load.workload import random_read
 from selftests.slice_drive import SliceDrive
@@ -90,3 +91,11 @@ def test_silent_where_nobody_reports(argv: list[str], tmp_path: Path) -> None:
         [*argv, "-p", "no:terminal"], cwd=tmp_path, capture_output=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_a_command_says_its_sentences_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Live(None)
+    live.show("a line")
+    live.say("a setting was given back")
+    live.clear()
+    assert capsys.readouterr() == ("", "leadline: a setting was given back\n")

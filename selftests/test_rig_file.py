@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.errors import Misuse
+from leadline.inventory import flash as flash_module
 from leadline.inventory import pdu as pdu_module
 from leadline.inventory import rig as rig_module
 from leadline.inventory.document import read
 from leadline.inventory.fields import Entry, packaged
-from leadline.inventory.rig import DriveSpec, FlashSpec, Rig, load_rig
+from leadline.inventory.flash import FlashSpec
+from leadline.inventory.rig import DriveSpec, Rig, load_rig
 
 VIRTUAL = packaged("rigs/virtual.yaml")
 BENCH = packaged("rigs/example-bench.yaml")
@@ -275,6 +277,64 @@ def test_a_flash_that_cannot_work(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        ("forbidden", None),
+        ("allowed", FlashSpec()),
+        ("{mode: 0x7}", FlashSpec(method="write-buffer", mode=7, chunk_kib=4)),
+        ("{mode: 0Eh}", FlashSpec(mode=14, activates="power-cycle")),
+        ("{mode: 13, activates: at-once}", FlashSpec(mode=13, activates="at-once")),
+        ("{method: hdparm}", FlashSpec(method="hdparm", activates="at-once")),
+    ],
+)
+def test_flash_is_a_key_and_how(tmp_path: Path, written: str, made: FlashSpec | None) -> None:
+    rig = load(tmp_path, f"{SMALL}    flash: {written}\n")
+    assert rig.drives[0].flash == made
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("yes", 'flash: found "yes", expected forbidden, allowed, or a mapping that says how'),
+        ("{mode: 0xf}", 'flash.mode: found "0xf", expected 0x5, 0x7, 0xd or 0xe'),
+        ("{mode: 4}", 'flash.mode: found "4", expected 0x5, 0x7, 0xd or 0xe'),
+        ("{chunk_kib: 0}", 'flash.chunk_kib: found "0", expected KiB in one command, 1 to 16384'),
+        (
+            "{mode: 5, chunk_kib: 4}",
+            "flash: found chunk_kib with mode 0x5, which has no offsets, expected mode 0x7, 0xd or "
+            "0xe",
+        ),
+        (
+            "{method: hdparm, mode: 7}",
+            "flash: found method hdparm with mode or chunk_kib, expected method write-buffer",
+        ),
+        (
+            "{method: hdparm, runs_on: rig}",
+            "flash: found method hdparm with command or runs_on, expected method program",
+        ),
+        ("{method: program}", "flash: found a program without command, expected it too"),
+        (
+            '{command: [f, "{image}"], runs_on: rig}',
+            "flash: found a program without activates, expected it too",
+        ),
+    ],
+)
+def test_a_flash_that_is_no_way_to_do_it(tmp_path: Path, written: str, message: str) -> None:
+    (said,) = refusal(tmp_path, f"{SMALL}    flash: {written}\n")
+    assert said.partition("drives[a].")[2] == message
+
+
+def test_a_mode_that_waits_for_power_needs_an_outlet_or_to_be_told(tmp_path: Path) -> None:
+    unfed = f"{SMALL}    flash: {{mode: 0xe}}\n{SECOND}".replace("feeds: [a]", "feeds: [b]")
+    (said,) = refusal(tmp_path, unfed)
+    assert said.endswith(
+        'flash.mode: found "0xe", expected activates: at-once with it, or an outlet that feeds '
+        "this drive"
+    )
+    load(tmp_path, unfed.replace("{mode: 0xe}", "{mode: 0xe, activates: at-once}"))
+
+
 def test_outlets_of_a_drive_and_drives_of_an_outlet() -> None:
     rig = load_rig(BENCH)
     feeding = {
@@ -416,7 +476,7 @@ def test_the_example_and_the_reference_explain_every_field() -> None:
 
 def _field_names() -> set[str]:
     """Every key that a rig file may have."""
-    named = {**vars(rig_module), **vars(pdu_module)}.values()
+    named = {**vars(rig_module), **vars(pdu_module), **vars(flash_module)}.values()
     entries = [each for each in named if isinstance(each, type)]
     return {
         str(field.validation_alias or name)

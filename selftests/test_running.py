@@ -49,6 +49,29 @@ def test_the_command_that_repeats_a_test_has_what_this_run_was_given(
     )
 
 
+def test_the_second_key_for_flashing(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    """A virtual rig needs none: its drives are files."""
+    _, run = made(pytestconfig)
+    assert all(run.serves(visit) for visit in run.visits)
+    real = tmp_path / "real.yaml"
+    real.write_text(RIG.read_text().partition("\nvirtual:")[0])
+    _, run = made(pytestconfig, rig=[real])
+    assert [run.serves(visit) for visit in run.visits] == [True, False, True]
+    assert repeating(run, run.rigs["virtual"], "x.py").endswith("real.yaml x.py")
+    _, run = made(pytestconfig, rig=[real], allow_flash=True)
+    assert all(run.serves(visit) for visit in run.visits)
+    assert "--allow-flash x.py" in repeating(run, run.rigs["virtual"], "x.py")
+
+
+def test_home_is_the_firmware_of_the_rig_file(pytestconfig: pytest.Config) -> None:
+    _, run = made(pytestconfig, keep_firmware=True)
+    assert run.keep_firmware
+    good, serialising, _ = run.visits
+    assert run.home(good) == good
+    home = run.home(serialising)
+    assert (home.cell, home.image, home.installed) == (good.cell, good.image, True)
+
+
 def test_limits_and_known_issues_are_those_of_the_visited_model_and_firmware(
     pytestconfig: pytest.Config,
 ) -> None:

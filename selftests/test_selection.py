@@ -9,7 +9,7 @@ import pytest
 from leadline.commands import hil
 from leadline.running import Run
 from leadline.selection import USUAL, Budget, budget_of
-from selftests.vendor import run, vendor
+from selftests.vendor import MATRIX, RIG, run, vendor
 
 __all__ = ["vendor"]  # a fixture
 
@@ -75,6 +75,20 @@ def test_collecting_says_what_tests_cost_and_destroy(vendor: pytest.Pytester) ->
     destroying = [line for line in text.splitlines() if line.endswith(", DESTROYS DATA")]
     assert len(destroying) == 3
     assert "130 s  test_destroys[" in destroying[0], "what a claim costs that says nothing itself"
+
+
+def test_tests_of_other_firmware_are_left_out_for_want_of_a_key(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile("def test_one(visit): pass")
+    real = vendor.path / "real.yaml"
+    real.write_text(RIG.read_text().partition("\nvirtual:")[0])
+    words = (f"--rig={real}", f"--matrix={MATRIX}", "-p", "no:cacheprovider", "--collect-only")
+    text = vendor.runpytest_subprocess(*words).stdout.str()
+    assert "leadline: left out, for want of --allow-flash: ssd1 1.1" in text
+    assert "VSSD-1.0]" in text
+    assert "VSSD-1.1]" not in text
+    text = vendor.runpytest_subprocess(*words, "--allow-flash").stdout.str()
+    assert "left out" not in text
+    assert "VSSD-1.1]" in text
 
 
 def test_without_a_rig_nothing_is_said(vendor: pytest.Pytester) -> None:

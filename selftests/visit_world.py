@@ -272,6 +272,7 @@ def make_run(folder: Path, rig_file: str = RIG, matrix_file: str = MATRIX) -> Ru
         allow_writes=False,
         no_excuses=False,
         drive_time_s=20.0,
+        allow_flash=True,
     )
 
 

@@ -12,6 +12,7 @@ from leadline.outcomes import INTERRUPTED_CODE, error_exit_code
 
 _COMMANDS = (
     "calibrate",
+    "flash",
     "hil",
     "identify",
     "judge",

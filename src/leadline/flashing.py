@@ -1,14 +1,38 @@
-"""Put a visit's firmware on its drive, by the program that the rig file names."""
+"""Put a visit's firmware on its drive, activate it, and have the drive say that it runs it.
+
+Two keys are needed, `flash` of the drive in the rig file and `--allow-flash`; the image's model
+in the matrix must be the drive's; and the write guard must admit to it.  Before the first byte
+is sent the flash is on record (`flash_record`), until the drive has said what it runs.
+"""
 
 import os
 import shutil
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.cycling import cycle
-from leadline.drive.bind import bind
-from leadline.errors import Misuse
+from leadline.drive import microcode
+from leadline.drive.bind import Drive, bind, differences
+from leadline.drive.microcode import Image
+from leadline.errors import DriveFault, Misuse, RigTrouble
+from leadline.flash_record import (
+    FlashRecord,
+    OnRecord,
+    begin,
+    settle,
+    state_of,
+    takes_up_at_once,
+)
+from leadline.host.connection import Host, HostLost
+from leadline.host.programs import require
+from leadline.host.trouble import ProgramFailed, ProgramMissing
+from leadline.inventory.flash import Activation, FlashSpec
+from leadline.inventory.matrix import FirmwareSpec
 from leadline.results.schema import Phase
 
 if TYPE_CHECKING:
@@ -17,38 +41,246 @@ if TYPE_CHECKING:
 
 FLASH_S = 600.0
 """Some drives erase half their flash before they answer again."""
+COPY_S = 60.0
+LOOK_S = 0.25
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What is to be done, every reason not to having been looked into."""
+
+    spec: FlashSpec
+    image: Image
+    before: Drive
+    shows: str
+    activates: Activation
 
 
 def flash(visit: "OpenVisit") -> "PowerCycle | None":
     """Flash the visit's image and activate it; the power cycle that did, if one was needed.
 
-    Raises Misuse when the rig file has no `flash` for the drive or the matrix no image,
-    RigTrouble when the program fails, DriveFault when another firmware than the flashed
-    one answers afterwards.
+    Raises Misuse when a key is missing, the image is not the matrix's or not for this drive;
+    what `microcode.explained` makes of a refusal; RigTrouble when a program fails; DriveFault
+    when another firmware than the flashed one answers afterwards.  Each has a note that says
+    what the drive runs now, and what to do where that may yet change.
     """
-    spec, cell, image = visit.spec, visit.visit.cell, visit.visit.image
-    found = visit.drive.identity.firmware
-    if spec.flash is None or image is None:
-        lacks = "the rig file has no `flash` for it" if image else "the matrix has no image of it"
-        raise Misuse(
-            f"slot {spec.slot}: the drive has firmware {found}, {cell.firmware} is to be tested, "
-            f"and {lacks}"
-        )
-    station = visit.station
-    station.live.show(f"  {cell.id}: flashing {image.name} over firmware {found}")
-    argv = spec.flash.argv(
-        rig=station.rig.name, slot=spec.slot, device=visit.drive.node, image=str(image)
+    order = _ordered(visit)
+    station, cell = visit.station, visit.visit.cell
+    station.live.show(
+        f"  {cell.id}: flashing {Path(order.image.path).name} over firmware "
+        f"{order.before.identity.firmware}"
     )
-    visit.admitted("change a setting")
-    if spec.flash.runs_on == "rig":
-        done = station.host.run(argv, deadline=FLASH_S)
-    else:
-        done = station.here.run([_beside_us(argv[0]), *argv[1:]], deadline=FLASH_S)
-    station.record.add(Phase(cell=cell.id, name="flash", seconds=done.seconds))
-    if spec.flash.activates == "power-cycle":
-        return cycle(visit, expected_firmware=cell.firmware)
-    visit.rebound(bind(station.host, spec, firmware=cell.firmware))
+    on_record = _sent(visit, order)
+    with _accounted(visit, on_record):
+        done = _activated(visit, order, on_record)
+    on_record.settled()
+    settle(station.here, visit.spec.serial, station.unfinished)
+    station.in_doubt.pop(visit.spec.slot, None)
+    return done
+
+
+def _ordered(visit: "OpenVisit") -> _Order:
+    """The flash that is to be, if nothing speaks against it; else Misuse."""
+    spec, cell, drive = visit.spec, visit.visit.cell, visit.drive
+    firmware = visit.station.run.matrix.firmware(cell.model, cell.firmware)
+    reasons = list(_reasons_against(visit, firmware))
+    if reasons or spec.flash is None or firmware.image is None:
+        raise Misuse(
+            f"slot {spec.slot}: the drive has firmware {drive.identity.firmware}, {cell.firmware} "
+            f"is wanted, and {'; '.join(reasons)}. Nothing was sent to the drive"
+        )
+    image = _read(firmware.image, firmware.sha256)
+    microcode.refuse_hopeless(spec.flash, drive, image)
+    activates = firmware.activation or spec.flash.activates
+    return _Order(spec.flash, image, drive, firmware.shows, activates)
+
+
+def _reasons_against(visit: "OpenVisit", firmware: FirmwareSpec) -> Iterator[str]:
+    spec, rig, run, found = visit.spec, visit.station.rig, visit.station.run, visit.drive.identity
+    if spec.flash is None:
+        yield "the rig file does not allow it (`flash: allowed`)"
+    if not run.may_flash(rig):
+        yield (
+            f"--allow-flash was not given (as in: leadline flash --rig {rig.path} {spec.slot} "
+            f"{firmware.revision} --allow-flash)"
+        )
+    if firmware.image is None:
+        yield "the matrix has no image of it"
+    if not _is_for(visit):
+        yield f"its image is for {visit.model.model} ({run.matrix.path}), and this is {found.model}"
+    if any(not visit.model.takes(each, firmware) for each in visit.model.showing(found.firmware)):
+        yield f"the matrix has it that {found.firmware} refuses downgrades"
+    activates = firmware.activation or (spec.flash and spec.flash.activates)
+    if activates == "power-cycle" and not rig.outlets_of(spec):
+        yield "it is activated by a power cycle, and no outlet feeds the drive"
+
+
+def _is_for(visit: "OpenVisit") -> bool:
+    """Whether the matrix has this image for a model such as the drive says that it is."""
+    matrix, said = visit.station.run.matrix, visit.drive.identity.model
+    names = [said]
+    if visit.spec.protocol != "sata":
+        names.append(said.partition(" ")[2])  # a SCSI product may be written without its vendor
+    return any(matrix.entry(name) == visit.model for name in names)
+
+
+def _read(path: Path, sha256: str | None) -> Image:
+    """The image, as it is now: hours may have passed since the plan looked at it."""
+    try:
+        image = Image(str(path), path.read_bytes())
+    except OSError as error:
+        raise Misuse(f"{path}: the image cannot be read: {error.strerror}") from error
+    if image.sha256 != sha256:
+        raise Misuse(
+            f"{path}: found sha256 {image.sha256}, expected {sha256} as in the matrix; nothing "
+            "was sent to the drive: bring back the image"
+        )
+    return image
+
+
+def _sent(visit: "OpenVisit", order: _Order) -> OnRecord:
+    """Send the image to the drive, and say how it stands."""
+    station, spec = visit.station, order.spec
+    place = _as_it_is if spec.method == "program" and spec.runs_on == "here" else _copied
+    with place(station.host, order.image) as there:
+        if spec.method != "program":
+            require(station.host, "hdparm" if spec.method == "hdparm" else "sg_write_buffer")
+        visit.admitted("flash")
+        on_record = begin(station.here_journal, _record(visit, order))
+        with _accounted(visit, on_record):
+            seconds = _download(visit, order, there)
+            on_record.reached("downloaded")
+    station.record.add(Phase(cell=visit.visit.cell.id, name="flash", seconds=seconds))
+    return on_record
+
+
+def _record(visit: "OpenVisit", order: _Order) -> FlashRecord:
+    spec, rig, method = visit.spec, visit.station.rig, order.spec.method
+    return FlashRecord(
+        rig=rig.name,
+        rig_file=str(rig.path),
+        slot=spec.slot,
+        model=order.before.identity.model,
+        serial=spec.serial,
+        wwn=spec.wwn,
+        before=order.before.identity.firmware,
+        revision=visit.visit.cell.firmware,
+        shows=order.shows,
+        image=order.image.path,
+        sha256=order.image.sha256,
+        method=f"{method} mode {order.spec.mode:X}h" if method == "write-buffer" else method,
+        voids_unless_whole=takes_up_at_once(order.spec, order.activates),
+    )
+
+
+def _download(visit: "OpenVisit", order: _Order, there: str) -> float:
+    """Seconds that it took."""
+    station, spec = visit.station, order.spec
+    if spec.method != "program":
+        return microcode.download(station.host, order.before, spec, order.image, there)
+    argv = spec.argv(
+        rig=station.rig.name, slot=visit.spec.slot, device=order.before.node, image=there
+    )
+    if spec.runs_on == "rig":
+        return station.host.run(argv, deadline=FLASH_S).seconds
+    return station.here.run([_beside_us(argv[0]), *argv[1:]], deadline=FLASH_S).seconds
+
+
+@contextmanager
+def _as_it_is(host: Host, image: Image) -> Iterator[str]:
+    yield image.path
+
+
+@contextmanager
+def _copied(host: Host, image: Image) -> Iterator[str]:
+    """A copy on the rig, its hash taken there; its path, for as long as it is needed."""
+    folder = f"{host.state_directory()}/images"
+    path = f"{folder}/{image.sha256[:16]}-{Path(image.path).name}"
+    host.run(["mkdir", "-p", folder], deadline=COPY_S)
+    host.write_file(path, image.data)
+    try:
+        found = host.run(["sha256sum", path], deadline=COPY_S).stdout.decode("ascii", "replace")
+        # A name with a backslash makes it escape the line, and begin it with one.
+        if found.lstrip("\\").split(" ")[0] != image.sha256:
+            raise RigTrouble(
+                f"{host.name}: {path} is not what was copied there ({image.path}): its sha256 "
+                "differs; nothing was sent to the drive. Is the rig's disk full or failing?"
+            )
+        yield path
+    finally:
+        with suppress(RigTrouble):  # the rig may be down now, and its memory gone
+            host.remove_file(path)
+
+
+@contextmanager
+def _accounted(visit: "OpenVisit", on_record: OnRecord) -> Iterator[None]:
+    """What goes wrong in here has a note of what the drive runs now, and what to do.
+
+    The record is closed where nothing can change that any more.
+    """
+    try:
+        yield
+    except (DriveFault, RigTrouble, Misuse) as error:
+        record = on_record.record
+        if isinstance(error, ProgramMissing):
+            on_record.settled()
+            raise
+        if isinstance(error.__cause__, ProgramFailed) and record.step == "downloading":
+            record = replace(record, voids_unless_whole=True)  # it was refused, not cut short
+        try:
+            found = bind(visit.station.host, visit.spec, any_firmware=True)
+        except (DriveFault, RigTrouble, Misuse) as trouble:
+            state = state_of(record, None, str(trouble).splitlines()[0])
+        else:
+            state = state_of(record, found.identity.firmware)
+        error.add_note(f"the drive: {state}")
+        if state.in_doubt:
+            visit.station.in_doubt[visit.spec.slot] = f"slot {visit.spec.slot}: {state}"
+        else:
+            on_record.settled()
+        raise
+
+
+def _activated(visit: "OpenVisit", order: _Order, on_record: OnRecord) -> "PowerCycle | None":
+    """Activate what has been sent, as the rig file says, and read back what the drive runs."""
+    on_record.reached("activating")
+    if order.activates == "power-cycle":
+        return cycle(visit, expected_firmware=order.shows)
+    if order.spec.defers:
+        microcode.activate(visit.station.host, order.before, order.spec)
+    after = _answering(visit)
+    changed = [
+        each
+        for each in differences(order.before.identity, after.identity)
+        if not each.startswith("firmware ")
+    ]
+    if after.identity.firmware != order.shows:
+        changed.append(
+            f"it runs {after.identity.firmware}, though it took the image of {order.shows} without "
+            "an error; if it wants a power cycle, say `activates: power-cycle` in the rig file"
+        )
+    if changed:
+        identity = order.before.identity
+        raise DriveFault(
+            f"slot {visit.spec.slot}: {identity.model} {identity.serial}: after the flash: "
+            + "; ".join(changed)
+        )
+    visit.rebound(after)
     return None
+
+
+def _answering(visit: "OpenVisit") -> Drive:
+    """The drive, which may need its time to answer again: what the rig file gives it."""
+    limit = time.monotonic() + visit.spec.ready_s
+    while True:
+        try:
+            return bind(visit.station.host, visit.spec, any_firmware=True)
+        except HostLost:
+            raise
+        except (RigTrouble, DriveFault):
+            if time.monotonic() >= limit:
+                raise
+        time.sleep(LOOK_S)
 
 
 def _beside_us(program: str) -> str:

@@ -1,5 +1,6 @@
 """One line that moves while a claim is measured; silent where the output is no terminal."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,17 @@ if TYPE_CHECKING:
 
 
 class Live:
-    """The live line of one process.  xdist's workers have no terminal, and show nothing."""
+    """The live line of one process.  xdist's workers have no terminal, and show nothing.
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin(
-            "terminalreporter"
-        )
-        self._capture: Any = config.pluginmanager.get_plugin("capturemanager")
+    A command that is not pytest's (`config` None) has no line, and says its sentences on stderr.
+    """
+
+    def __init__(self, config: pytest.Config | None) -> None:
+        plugin = config.pluginmanager.get_plugin if config else lambda _: None
+        self._reporter: pytest.TerminalReporter | None = plugin("terminalreporter")
+        self._capture: Any = plugin("capturemanager")
         self._line: RichLive | None = None
+        self._is_command = config is None
 
     def show(self, text: str) -> None:
         """Replace the line."""
@@ -55,6 +59,8 @@ class Live:
     def say(self, sentence: str) -> None:
         """A line that stays: something was mended, or is about to take a while."""
         self.clear()
+        if self._is_command:
+            print(f"leadline: {sentence}", file=sys.stderr)
         if self._reporter is not None:
             with self._uncaptured():
                 self._reporter.ensure_newline()

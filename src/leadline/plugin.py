@@ -34,6 +34,7 @@ from leadline.selection import (
     cuts_power,
     described,
     imply_purposes,
+    not_flashed,
 )
 
 if TYPE_CHECKING:
@@ -87,6 +88,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--allow-writes",
         action="store_true",
         help="the second key for tests that write: the first is `writes: allowed` on the drive",
+    )
+    group.addoption(
+        "--allow-flash",
+        action="store_true",
+        help="the second key for changing a drive's firmware: the first is `flash: allowed` on it",
+    )
+    group.addoption(
+        "--keep-firmware",
+        action="store_true",
+        help="leave drives on the firmware that was tested last, not on that of the rig file",
     )
     group.addoption(
         "--drive-time",
@@ -152,8 +163,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     run = config.stash.get(RUN, None)
+    if run is None:
+        return []
     wanted = config.option.collectonly and config.get_verbosity() >= 0
-    return described(items, run) if run is not None and wanted else []
+    return [*not_flashed(run), *(described(items, run) if wanted else [])]
 
 
 @pytest.hookimpl(trylast=True)

@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -35,8 +35,26 @@ class Run:
     allow_writes: bool
     no_excuses: bool
     drive_time_s: float | None
+    allow_flash: bool = False
+    keep_firmware: bool = False
     today: date = field(default_factory=run_day)
     """On which it began: known issues that have expired by then excuse nothing in it."""
+
+    def may_flash(self, rig: "Rig") -> bool:
+        """Whether the command line is the second key; a drive that is a file needs none."""
+        return self.allow_flash or rig.virtual is not None
+
+    def serves(self, visit: "Visit") -> bool:
+        """Whether the drive has the visit's firmware, by the rig file, or may be flashed."""
+        return visit.installed or self.may_flash(self.rigs[visit.cell.rig])
+
+    def home(self, visit: "Visit") -> "Visit":
+        """The visit to the same drive with the firmware that the rig file says is on it."""
+        model = self.matrix.model(visit.cell.model)
+        drive = self.drive_spec(visit)
+        (came_with,) = model.showing(drive.firmware, drive.firmware_sha256)
+        cell = replace(visit.cell, firmware=came_with.revision)
+        return replace(visit, cell=cell, installed=True, image=came_with.image)
 
     def drive_spec(self, visit: "Visit") -> "DriveSpec":
         """The rig file's entry of the drive that is visited."""
@@ -128,6 +146,8 @@ def _run(
         no_excuses=config.option.no_excuses,
         drive_time_s=config.option.drive_time,
         today=today,
+        allow_flash=config.option.allow_flash,
+        keep_firmware=config.option.keep_firmware,
     )
 
 
@@ -140,6 +160,8 @@ def repeating(run: Run, rig: "Rig", node_id: str) -> str:
         words += ["--matrix", str(run.matrix.path)]
     if run.allow_writes:
         words.append("--allow-writes")
+    if run.allow_flash:
+        words.append("--allow-flash")
     if run.drive_time_s is not None:
         words += ["--drive-time", f"{run.drive_time_s:g}"]
     return shlex.join([*words, node_id])

@@ -35,11 +35,13 @@ def imply_purposes(item: pytest.Item) -> None:
 
 
 def applies(item: pytest.Item, run: Run) -> bool:
-    """Whether a test is for the drive of its visit: its protocol, its controller, its limits, both
-    write keys."""
+    """Whether a test is for the drive of its visit: its protocol, its controller, its limits, the
+    keys for it."""
     visit = visit_of(item)
     if visit is None:
         return True
+    if not run.serves(visit):
+        return False
     protocols = item.get_closest_marker("protocol")
     if protocols and run.drive_spec(visit).protocol not in protocols.args:
         return False
@@ -61,6 +63,15 @@ def _required(item: pytest.Item, run: Run, visit: "Visit") -> bool:
     return said and all(
         getattr(must, name) == value for mark in marks for name, value in mark.kwargs.items()
     )
+
+
+def not_flashed(run: Run) -> list[str]:
+    """A line where drives keep their firmware for want of the second key."""
+    left_out = [visit for visit in run.visits if not run.serves(visit)]
+    if not left_out:
+        return []
+    firmware = ", ".join(f"{visit.cell.slot} {visit.cell.firmware}" for visit in left_out)
+    return [f"leadline: left out, for want of --allow-flash: {firmware}"]
 
 
 def cuts_power(item: pytest.Item) -> bool:

@@ -8,7 +8,8 @@ import pytest
 
 from leadline.drive.kernel_watch import KernelWatch
 from leadline.drive.locate import put_out
-from leadline.errors import RigTrouble
+from leadline.errors import DriveFault, Misuse, RigTrouble, message_of
+from leadline.flash_record import look_after, unfinished
 from leadline.host.connection import Host, HostLost, open_host
 from leadline.host.journal import Journal
 from leadline.host.programs import require
@@ -24,7 +25,11 @@ from leadline.visiting import OpenVisit
 
 
 class Station:
-    """One rig, open.  A context manager: leaving it gives back every setting."""
+    """One rig, open.  A context manager: leaving it gives back every setting.
+
+    `in_doubt` has the slots of drives whose firmware may yet change, after a flash that did not
+    come to its end, and what to do about each; `unfinished` are those of dead runs.
+    """
 
     def __init__(self, rig: Rig, run: Run, record: Record, live: Live) -> None:
         self.rig = rig
@@ -43,6 +48,10 @@ class Station:
             self.host: Host = opening.enter_context(open_host(rig.host))
             require(self.host, "smartctl")  # so that its version is recorded beside fio's
             for sentence in [*mend_host(self.host), *put_out(self.host)]:
+                live.say(sentence)
+            self.unfinished = unfinished(self.here, rig)
+            said, self.in_doubt = look_after(self.here, self.host, rig, self.unfinished)
+            for sentence in said:
                 live.say(sentence)
             self.journal = opening.enter_context(Journal(self.host, run.id))
             self.watch = opening.enter_context(KernelWatch(self.host))
@@ -82,6 +91,7 @@ class Stations:
         self._record = Record(run.results, run.id)
         self._live = Live(config)
         self._stations: dict[str, Station] = {}
+        self._left: dict[tuple[str, str], tuple[Visit, str]] = {}
         self._failed: dict[str, RigTrouble] = {}
         self._open = ExitStack()
 
@@ -90,7 +100,8 @@ class Stations:
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._open.close()
+            with self._open:
+                self._bring_home()
         finally:
             self._live.clear()
             self._record.close()
@@ -113,7 +124,39 @@ class Stations:
         """One drive with one firmware, bound and leased for as long as the visit lasts."""
         station = self.station(visit.cell.rig)
         with station.latching(), OpenVisit(station, visit) as opened:
-            yield opened
+            try:
+                yield opened
+            finally:
+                place = visit.cell.rig, visit.cell.slot
+                self._left[place] = visit, opened.drive.identity.firmware
+
+    def _bring_home(self) -> None:
+        """Put every drive back on the firmware that the rig file says it came with.
+
+        Each is tried, whatever becomes of others; of several errors the first is raised.
+        """
+        errors: list[DriveFault | RigTrouble | Misuse] = []
+        for visit, runs in [] if self._run.keep_firmware else list(self._left.values()):
+            home = self._run.home(visit)
+            if runs == self._run.matrix.firmware(home.cell.model, home.cell.firmware).shows:
+                continue
+            try:
+                self._go_back(home, runs)
+            except (DriveFault, RigTrouble, Misuse) as error:
+                errors.append(error)
+        for other in errors[1:]:
+            errors[0].add_note(message_of(other))
+        if errors:
+            raise errors[0]
+
+    def _go_back(self, home: Visit, runs: str) -> None:
+        who = f"slot {home.cell.slot} of rig {home.cell.rig}"
+        if self._stations[home.cell.rig].lost is not None:
+            self._live.say(f"{who} is left on firmware {runs}: the rig was lost")
+            return
+        self._live.say(f"{who} goes back to firmware {home.cell.firmware}, with which it came")
+        with self.visit(home):
+            pass
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from leadline.drive.kernel_events import KernelEvent, concerns
 from leadline.drive.ladder import Ladder, climb
 from leadline.drive.pair import Pair
 from leadline.drive.request_limits import RequestLimits
-from leadline.errors import DriveFault
+from leadline.errors import DriveFault, RigTrouble
 from leadline.evidence import needed_seconds
 from leadline.flashing import flash
 from leadline.host.hugepages import reserved
@@ -64,10 +64,13 @@ class OpenVisit:
     """
 
     drive: Drive
+    came_with: str
+    """The firmware that it had when the visit began."""
 
-    def __init__(self, station: "Station", visit: Visit) -> None:
+    def __init__(self, station: "Station", visit: Visit, *, again: bool = False) -> None:
         self.station = station
         self.visit = visit
+        self._again = again  # flash it whatever it runs: to finish what a dead run began
         self.spec = station.rig.drive(visit.cell.slot)
         self.model = station.run.matrix.model(visit.cell.model)
         self._names: list[Drive] = []
@@ -86,6 +89,10 @@ class OpenVisit:
         with ExitStack() as opening:
             station = self.station
             host, run = station.host, station.run
+            cell = self.visit.cell
+            if self.spec.slot in station.in_doubt and not self._again:
+                raise RigTrouble(station.in_doubt[self.spec.slot])
+            firmware = run.matrix.firmware(cell.model, cell.firmware)
             resource = self.spec.wwn or f"serial:{self.spec.serial}"
             opening.enter_context(take(host, resource, holder_text(run.id)))
             opening.callback(self._release)
@@ -93,21 +100,22 @@ class OpenVisit:
                 bind(
                     host,
                     self.spec,
-                    firmware=self.visit.cell.firmware,
-                    or_firmware=[each.revision for each in self.model.firmware],
+                    firmware=firmware.shows,
+                    or_firmware=[each.shows for each in self.model.firmware],
+                    any_firmware=self._again,
                     controller=station.rig.controller_of(self.spec),
                 )
             )
             on = self.drive.controller
             if said := overlooked(run.matrix, self.visit.cell, on.pci_id, on.driver):
                 station.live.say(said)
-            if self.drive.identity.firmware != self.visit.cell.firmware:
+            self.came_with = self.drive.identity.firmware
+            if self._again or self.drive.identity.firmware != firmware.shows:
                 activated = flash(self)
                 if activated is not None:
                     self._cycles.done[False].append(activated)
             self._smart = smart.snapshot(host, self.drive.node)
-            sha256 = run.matrix.firmware(self.visit.cell.model, self.visit.cell.firmware).sha256
-            station.record.add(cell_row(self.visit.cell, self.drive, self._smart, sha256))
+            station.record.add(cell_row(cell, self.drive, self._smart, firmware.sha256))
             self._open = opening.pop_all()
         return self
 

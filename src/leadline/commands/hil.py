@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import leadline
+from leadline.flash_record import settle, unfinished
+from leadline.host.connection import open_host
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
-from leadline.inventory.rig import Rig, load_rig
+from leadline.inventory.rig import HostSpec, Rig, load_rig
 from leadline.mend import mend, mend_power
 from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, USAGE_CODE, Ended, ended_by, exit_code
 from leadline.power.byte_log import ByteLogs, folder_of_run
@@ -47,6 +49,8 @@ examples:
   leadline hil -m acceptance --collect-only       what that would run, cost and destroy
   leadline hil --no-excuses                       known issues fail, too
   leadline hil --rig rigs/my-bench.yaml           your own drives
+  leadline hil --rig rigs/my-bench.yaml --allow-flash
+                                                  and their other firmware; they end as they came
   leadline hil --rig a.yaml --rig b.yaml -n 2     two rigs side by side
   leadline hil -k power_cycle --junitxml=out.xml  some of the tests, with a JUnit file
 """
@@ -110,6 +114,8 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
                 _tell(sentence)
             refuse_absent(benches, len(rigs))
             words = _pytest_arguments(arguments, paths, matrix.path, run_id)
+            if all(_ends_with_us(rig) for rig in rigs):
+                words.append("--keep-firmware")  # of drives that are gone when we are
             child = Child(words, stdout=sys.stderr if arguments.json else None)
             stack.callback(child.end)
             with child.needed():
@@ -128,6 +134,12 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
     return final, record
 
 
+def _ends_with_us(rig: Rig) -> bool:
+    from leadline.virtual import rig as virtual
+
+    return rig.virtual is not None and not virtual.status(rig.name)["running"]
+
+
 def _start_virtual(rig: Rig, stack: ExitStack, record: Record) -> None:
     from leadline.virtual import rig as virtual
 
@@ -136,6 +148,10 @@ def _start_virtual(rig: Rig, stack: ExitStack, record: Record) -> None:
         return
     begun = time.monotonic()
     stack.enter_context(virtual.running(rig))
+    with open_host(HostSpec(reach="local")) as here:
+        for left in unfinished(here, rig):
+            _tell(f"{left}; it has new drives now")
+            settle(here, left.record.serial, [left])
     record.add(Phase(cell=None, name="boot", seconds=time.monotonic() - begun))
 
 

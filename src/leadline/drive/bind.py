@@ -107,13 +107,15 @@ def bind(
     *,
     firmware: str | None = None,
     or_firmware: Collection[str] = (),
+    any_firmware: bool = False,
     controller: ControllerSpec | None = None,
 ) -> Drive:
     """Find the drive of ``spec`` on the rig and have it confirm who it is.
 
     ``firmware`` is the revision to expect when it is not the rig file's, as after
     flashing; ``or_firmware`` are others that will do, for a drive that an earlier run left
-    with one of them; ``controller`` the rig file's entry, held against the HBA when given.
+    with one of them; with ``any_firmware`` whichever will, for one whose flash went wrong;
+    ``controller`` the rig file's entry, held against the HBA when given.
 
     Raises RigTrouble when the drive is not there, is there twice, does not answer, or hangs
     on another controller; Misuse when it is there and is not what the rig file says;
@@ -129,7 +131,8 @@ def bind(
     finally:
         host.release_device(handle)
     wanted = firmware or spec.firmware
-    known = identity.firmware if identity.firmware in or_firmware else wanted
+    accepted = any_firmware or identity.firmware in or_firmware
+    known = identity.firmware if accepted else wanted
     wrong = disagreements(spec, identity, known)
     if wrong:
         raise Misuse(

@@ -21,13 +21,14 @@ from leadline.errors import Misuse, RigTrouble
 from leadline.host.connection import DeviceBusy, FileTrouble, Host, HostLost
 from leadline.inventory.rig import DriveSpec
 
-Purpose = Literal["write", "cut power", "delete", "change a setting"]
+Purpose = Literal["write", "cut power", "delete", "change a setting", "flash"]
 
 _DEEDS: dict[Purpose, str] = {
     "write": "it is not written to",
     "cut power": "its power is not cut",
     "delete": "it is not deleted from the kernel",
     "change a setting": "its settings are not changed",
+    "flash": "its firmware is not changed",
 }
 # Signatures that come with another one, and need no name of their own.
 _ACCOMPANYING = {"PMBR": "gpt"}

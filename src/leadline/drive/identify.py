@@ -69,6 +69,16 @@ class PowerManagement:
 
 
 @dataclass(frozen=True, slots=True)
+class Microcode:
+    """What the drive says of DOWNLOAD MICROCODE; blocks are of 512 bytes, None where unreported."""
+
+    download: Setting  # 83.0, 86.0, ACS-4
+    offsets: Setting  # 119.4, 120.4: in pieces (subcommands 03h and 0Eh), ACS-4
+    least_blocks: int | None  # 234, in one command of those, ACS-4
+    most_blocks: int | None  # 235, ACS-4
+
+
+@dataclass(frozen=True, slots=True)
 class Identify:
     """What a drive says of itself."""
 
@@ -87,6 +97,7 @@ class Identify:
     trim: bool  # 169.0: DATA SET MANAGEMENT with TRIM, ACS-4
     security: Security  # word 128, ATA8-ACS
     power_management: PowerManagement
+    microcode: Microcode
 
     def as_json(self) -> dict[str, object]:
         """The fields of `leadline identify --json`."""
@@ -150,6 +161,7 @@ def decode(data: bytes) -> Identify:
         trim=_reported(words[169]) and _bit(words[169], 0),
         security=_security(words[128]),
         power_management=_power_management(words),
+        microcode=_microcode(words),
     )
 
 
@@ -300,3 +312,12 @@ def _power_management(words: tuple[int, ...]) -> PowerManagement:
         apm=apm,
         apm_level=words[91] & 0xFF if apm == "enabled" else None,
     )
+
+
+def _microcode(words: tuple[int, ...]) -> Microcode:
+    offsets: Setting = "not supported"
+    if _signed(words[119]) and _bit(words[119], 4):
+        enabled = words[120] & 0xC000 == 0x4000 and _bit(words[120], 4)
+        offsets = "enabled" if enabled else "disabled"
+    least, most = (word if _reported(word) else None for word in words[234:236])
+    return Microcode(_feature(words, 83, 86, 0), offsets, least, most)

@@ -9,7 +9,8 @@ A record is one JSON object on a line of its own; a line that is cut short was n
 on, and is ignored.  There are four:
 
 * ``{path, old, new, ...}``     a setting's value before its first change
-* ``{entry, kind, data, ...}``  something that is not a file, such as an outlet to be switched on
+* ``{entry, kind, data, ...}``  something that is not a file, such as an outlet to be switched on;
+                                the last one of an entry counts
 * ``{closed}``                  that entry is settled
 * ``{given_back: true}``        every setting above this line has been given back
 """
@@ -121,6 +122,11 @@ class Journal:
         entry = str(self._entry_count)
         self._append({"entry": entry, "kind": kind, "data": data})
         return entry
+
+    def amend_entry(self, entry: str, data: Record) -> None:
+        """Put on record how far it has come; what was on record of it before is replaced."""
+        kind = self._contents.entries[entry]["kind"]
+        self._append({"entry": entry, "kind": kind, "data": data})
 
     def close_entry(self, entry: str) -> None:
         """Put on record that it is back as it was."""

@@ -42,6 +42,7 @@ PACKAGES: dict[str, Package] = {
     "sg_ses": _SG3,
     "sg_vpd": _SG3,
     "sg_raw": _SG3,
+    "sg_write_buffer": _SG3,
     "python3": Package("python3", "python3"),
     "udevadm": Package("udev", "systemd-udev"),
     "systemctl": Package("systemd", "systemd"),

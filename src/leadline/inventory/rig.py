@@ -4,7 +4,6 @@
 field.  Nothing here looks at hardware.
 """
 
-import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -24,12 +23,12 @@ from leadline.inventory.fields import (
     Unfit,
     Wwn,
 )
+from leadline.inventory.flash import Flash
 from leadline.inventory.pdu import PduSpec
 from leadline.inventory.rig_checks import rig_problems
 from leadline.inventory.shape import require
 
 Protocol = Literal["sata", "sas", "scsi"]
-PLACEHOLDERS = ("rig", "slot", "device", "image")
 
 
 class HostSpec(Entry):
@@ -104,36 +103,6 @@ class OutletSpec(Entry):
     feeds: Feeds = Field(description=_FEEDS)
 
 
-def _flash_command(command: tuple[str, ...]) -> tuple[str, ...]:
-    allowed = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
-    for word in command:
-        for name in re.findall(r"\{([^{}]*)\}", word):
-            if name not in PLACEHOLDERS:
-                raise ValueError(f"no placeholder but {allowed}; there is {{{name}}}")
-    if not any("{image}" in word for word in command):
-        raise ValueError("{image} among the arguments: it stands for the file to flash")
-    return command
-
-
-class FlashSpec(Entry):
-    """The program that puts a firmware image on a drive; its presence allows flashing."""
-
-    command: Annotated[tuple[Text, ...], AfterValidator(_flash_command)] = Field(
-        min_length=1,
-        description="a list: a program and its arguments, with {rig} {slot} {device} {image}",
-    )
-    runs_on: Literal["here", "rig"] = Field(description="here (this machine) or rig")
-    activates: Literal["power-cycle", "at-once"] = Field(description="power-cycle or at-once")
-
-    def argv(self, *, rig: str, slot: str, device: str, image: str) -> tuple[str, ...]:
-        """The arguments to run, placeholders replaced.
-
-        A replacement is never looked into again, so a path with braces is safe.
-        """
-        values = {"rig": rig, "slot": slot, "device": device, "image": image}
-        return tuple(re.sub(r"\{(\w+)\}", lambda m: values[m[1]], word) for word in self.command)
-
-
 class PowerBudget(Entry):
     """How often a drive's power may be cut, in all runs; None: as often as is asked for."""
 
@@ -182,9 +151,7 @@ class DriveSpec(Entry):
     power_budget: PowerBudget | None = Field(
         default=None, description="a mapping with power_cycles, emergency_unloads or both"
     )
-    flash: FlashSpec | None = Field(
-        default=None, description="a mapping with command, runs_on and activates"
-    )
+    flash: Flash = Field(default=None, description="forbidden, allowed, or a mapping that says how")
 
     @model_validator(mode="after")
     def _fits_identify(self) -> Self:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from leadline.inventory.checks import known, unique
 from leadline.inventory.document import Document, Location, Problem, shown
 from leadline.inventory.fields import normal_pci_address, normal_wwn
+from leadline.inventory.flash import defers
 from leadline.inventory.pdu import NO_PASSWORD_HERE, kind
 
 _UNIQUE: tuple[tuple[tuple[str, ...], str, Callable[[str], str]], ...] = (
@@ -70,10 +71,17 @@ def _missing_outlets(document: Document) -> Iterator[Problem]:
     if any(feeds == "host" for _, feeds in document.texts("outlets", "*", "feeds")):
         return
     fed = {slot for _, slot in document.texts("outlets", "*", "feeds", "*")}
-    for at, activates in document.texts("drives", "*", "flash", "activates"):
-        slot = document.get((at[0], at[1], "slot"))
-        if activates == "power-cycle" and slot not in fed:
-            yield Problem(at, shown(activates), "at-once, or an outlet that feeds this drive")
+    said = [*document.texts("drives", "*", "flash", "activates")]
+    waiting = [(at, text) for at, text in said if text == "power-cycle"]
+    waiting += [
+        (at, mode)
+        for at, mode in document.texts("drives", "*", "flash", "mode")
+        if defers(mode) and document.get((*at[:-1], "activates")) is None
+    ]
+    for at, text in waiting:
+        if document.get((at[0], at[1], "slot")) not in fed:
+            expected = "at-once" if at[-1] == "activates" else "activates: at-once with it"
+            yield Problem(at, shown(text), f"{expected}, or an outlet that feeds this drive")
 
 
 def _missing_virtual_drives(document: Document) -> Iterator[Problem]:

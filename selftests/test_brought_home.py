@@ -1,0 +1,107 @@
+"""After a session each drive is back on the firmware that it came with, unless told otherwise."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leadline import visiting
+from leadline.drive.bind import Drive
+from leadline.errors import DriveFault, message_of
+from leadline.host.connection import Host, HostLost
+from leadline.inventory.rig import DriveSpec
+from leadline.results.record import Record
+from leadline.running import Run
+from leadline.station import Stations
+from leadline.visiting import OpenVisit
+from selftests.test_flashing import IMAGE, OUTLET, SHA256
+from selftests.visit_world import MATRIX, RIG, Bench, bench, make_run
+
+__all__ = ["bench"]  # a fixture
+
+FLASH = 'protocol: sata, flash: {command: [f, "{image}"], runs_on: here, activates: at-once}}'
+Session = Callable[..., list[str]]
+
+
+def run_of(folder: Path) -> Run:
+    """Drives a and b, each with firmware 1.0, to be tested with 1.1 too."""
+    (folder / "i.bin").write_bytes(IMAGE)
+    named = f"image: i.bin, sha256: {SHA256}, status"
+    matrix = MATRIX.replace("status", named)
+    run = make_run(folder, RIG.replace("protocol: sata}", FLASH) + OUTLET, matrix)
+    ids = [(visit.cell.slot, visit.cell.firmware) for visit in run.visits]
+    assert ids == [("a", "1.0"), ("a", "1.1"), ("b", "1.0"), ("b", "1.1")]
+    return run
+
+
+@pytest.fixture
+def session(bench: Bench, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> Session:
+    """Opens the visits of these numbers; what was flashed, in the order in which it was."""
+    flashed: list[str] = []
+    runs = {"a": "1.0", "b": "1.0"}
+
+    def bind(host: Host, spec: DriveSpec, **_: Any) -> Drive:
+        identity = replace(bench.drive.identity, firmware=runs[spec.slot])
+        return replace(bench.drive, identity=identity)
+
+    def flash(visit: OpenVisit) -> None:
+        cell = visit.visit.cell
+        flashed.append(f"{cell.slot} {cell.firmware}")
+        if (bench.folder / "broken").exists():
+            raise DriveFault(f"{cell.slot} takes no image")
+        runs[cell.slot] = cell.firmware
+        visit.rebound(bind(visit.station.host, visit.spec))
+
+    monkeypatch.setattr(visiting, "bind", bind)
+    monkeypatch.setattr(visiting, "flash", flash)
+    run = run_of(bench.folder)
+    Record(run.results, run.id).start("a command", "0")
+
+    def carry_out(
+        *numbers: int, keep: bool = False, then: Callable[[Stations], None] = lambda _: None
+    ) -> list[str]:
+        with Stations(replace(run, keep_firmware=keep), pytestconfig) as stations:
+            for number in numbers:
+                with stations.visit(run.visits[number]):
+                    pass
+            then(stations)
+        return flashed
+
+    return carry_out
+
+
+def test_each_drive_that_has_another_firmware_goes_back(session: Session, bench: Bench) -> None:
+    assert session(0, 1, 2, 3) == ["a 1.1", "b 1.1", "a 1.0", "b 1.0"]
+    assert bench.told.said == [
+        "slot a of rig bench goes back to firmware 1.0, with which it came",
+        "slot b of rig bench goes back to firmware 1.0, with which it came",
+    ]
+
+
+def test_one_that_is_there_already_is_left_alone(session: Session, bench: Bench) -> None:
+    assert session(0, 1, 0, 2) == ["a 1.1", "a 1.0"]
+    assert bench.told.said == []
+
+
+def test_unless_told_otherwise(session: Session) -> None:
+    assert session(1, keep=True) == ["a 1.1"]
+
+
+def test_of_a_lost_rig_it_is_only_said(session: Session, bench: Bench) -> None:
+    def lose(stations: Stations) -> None:
+        stations.station("bench").lost = HostLost("gone")
+
+    assert session(1, then=lose) == ["a 1.1"]
+    assert bench.told.said == ["slot a of rig bench is left on firmware 1.1: the rig was lost"]
+
+
+def test_each_is_tried_whatever_becomes_of_others(session: Session, bench: Bench) -> None:
+    def break_both(stations: Stations) -> None:
+        stations.station("bench").in_doubt["b"] = "b is in doubt"
+        (bench.folder / "broken").touch()
+
+    with pytest.raises(DriveFault, match="a takes no image") as caught:
+        session(1, 3, then=break_both)
+    assert "b is in doubt" in message_of(caught.value)

@@ -1,0 +1,187 @@
+"""The kernel's scsi_debug takes downloads by the real sg_write_buffer, in every mode that we use.
+
+It answers every mode of WRITE BUFFER with GOOD, tells of modes 5 and 7 by a unit attention
+(MICROCODE HAS BEEN CHANGED WITHOUT RESET), and shows whatever revision its parameter says; with
+its option 1 it logs each command.  So what reaches a drive is seen here, and a drive that takes
+up what it was sent is played by writing that parameter.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leadline.drive.ask import READ_CAPACITY_16
+from leadline.drive.bind import Drive, bind, scan
+from leadline.drive.microcode import Image, activate, download
+from leadline.errors import DriveFault, Misuse
+from leadline.flashing import flash
+from leadline.host.connection import CommandRefused, Host, open_host
+from leadline.inventory.flash import FlashSpec
+from leadline.inventory.matrix import load_matrix
+from leadline.inventory.plan import plan
+from leadline.inventory.rig import DriveSpec, load_rig
+from leadline.live import Live
+from leadline.results.record import Record
+from leadline.running import Run
+from leadline.station import Station
+from leadline.visiting import OpenVisit
+from selftests.quick_guest import Guest, booted, scsi, shell
+
+CHANGED = (0x6, 0x3F, 0x16)
+CHUNK = 4096
+IMAGE = Image("microcode.bin", bytes(range(256)) * 39)  # two chunks and a part
+PARAMETERS = "/sys/module/scsi_debug/parameters"
+# What activates what was saved is played here, after the real program has been told to.
+PLAYED = """\
+#!/bin/sh
+/usr/bin/sg_write_buffer "$@" || exit
+case "$*" in *--mode=15*) printf 0192 >{parameters}/inq_rev;; esac
+"""
+RIG = """\
+rig: guest
+host: {{reach: ssh, address: guest, ssh_config: {config}}}
+controllers: [{{name: c, driver: scsi_debug}}]
+drives:
+  - {{slot: d, model: Linux scsi_debug, serial: "{serial}", firmware: "0191", controller: c,
+     protocol: scsi, ready_s: 5, flash: {{mode: 0xe, activates: at-once}}}}
+"""
+MATRIX = """\
+classes: {{}}
+models:
+  - model: Linux scsi_debug
+    class: ssd
+    protocol: scsi
+    queue_depth: 32
+    firmware:
+      - {{revision: "0191", status: released, image: microcode.bin, sha256: {sha256}}}
+      - {{revision: "0192", status: candidate, image: microcode.bin, sha256: {sha256}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    folder = tmp_path_factory.mktemp("microcode")
+    with booted(folder, [scsi(folder, "VSCSI0001", 0)]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def host(guest: Guest) -> Iterator[Host]:
+    with open_host(guest.spec) as opened:
+        yield opened
+
+
+@pytest.fixture
+def debug(host: Host) -> Iterator[Drive]:
+    """A drive of scsi_debug, fresh, and its commands logged."""
+    shell(host, "modprobe scsi_debug dev_size_mb=8 opts=1; udevadm settle")
+    (seen,) = [disk for disk in scan(host) if disk.model.endswith("scsi_debug")]
+    spec = DriveSpec(
+        slot="d",
+        model="Linux scsi_debug",
+        serial=seen.serial,
+        firmware="0191",
+        controller="c",
+        protocol="scsi",
+    )
+    drive = bind(host, spec)
+    shell(host, "dmesg --clear")
+    yield drive
+    shell(host, "modprobe -r scsi_debug; rm -f /usr/local/bin/sg_write_buffer")
+
+
+def written(host: Host) -> list[tuple[int, int, int]]:
+    """The WRITE BUFFER commands that reached the drive: mode, offset, length (SPC-4)."""
+    found = re.findall(r"cmd ((?:[0-9a-f]{2} ){9}[0-9a-f]{2})", shell(host, "dmesg"))
+    cdbs = [bytes.fromhex(text) for text in found]
+    return [
+        (cdb[1], int.from_bytes(cdb[3:6], "big"), int.from_bytes(cdb[6:9], "big"))
+        for cdb in cdbs
+        if cdb[0] == 0x3B
+    ]
+
+
+def attention(host: Host, handle: int) -> tuple[int | None, int | None, int | None] | None:
+    """What the drive has to tell before it answers."""
+    try:
+        host.sg_io(handle, READ_CAPACITY_16, 32, 20.0)
+    except CommandRefused as refused:
+        return refused.key, refused.asc, refused.ascq
+    return None
+
+
+@pytest.mark.parametrize("mode", [0x5, 0x7, 0xD, 0xE])
+def test_each_mode_is_taken(host: Host, debug: Drive, mode: int, tmp_path: Path) -> None:
+    spec = FlashSpec(mode=mode) if mode == 5 else FlashSpec(mode=mode, chunk_kib=CHUNK // 1024)
+    host.write_file("/tmp/microcode", IMAGE.data)
+    handle = host.hold_device(debug.node)  # and udev does not ask it anything meanwhile
+    try:
+        attention(host, handle)
+        download(host, debug, spec, IMAGE, "/tmp/microcode")
+        told = attention(host, handle)
+        if spec.defers:
+            activate(host, debug, spec)
+    finally:
+        host.release_device(handle)
+    size, offsets = len(IMAGE.data), [(0, 4096), (4096, 4096), (8192, 1792)]
+    byte = mode | 0x80 if mode == 0xD else mode  # PO_ACT: a power-on activates it
+    pieces = [(byte, 0, size)] if mode == 5 else [(byte, *piece) for piece in offsets]
+    assert written(host) == [*pieces, *([(0xF, 0, 0)] if spec.defers else [])]
+    assert told == (CHANGED if mode in (0x5, 0x7) else None)
+
+
+def test_what_a_strict_drive_refuses(host: Host, debug: Drive) -> None:
+    """Without medium, scsi_debug has each command fail: NOT READY is the rig's to mend."""
+    host.write_file("/tmp/microcode", IMAGE.data)
+    shell(host, f"printf Y >{PARAMETERS}/strict")
+    with pytest.raises(Misuse, match="the drive refused WRITE BUFFER mode 05h"):
+        download(host, debug, FlashSpec(mode=5), IMAGE, "/tmp/microcode")
+
+
+@pytest.fixture
+def visit(guest: Guest, debug: Drive, tmp_path: Path) -> Iterator[OpenVisit]:
+    """A visit for firmware 0192, bound by hand: no HBA is under this drive."""
+    (tmp_path / "microcode.bin").write_bytes(IMAGE.data)
+    sha256 = hashlib.sha256(IMAGE.data).hexdigest()
+    (tmp_path / "matrix.yaml").write_text(MATRIX.format(sha256=sha256))
+    text = RIG.format(config=guest.spec.ssh_config, serial=debug.spec.serial)
+    (tmp_path / "rig.yaml").write_text(text)
+    rig, matrix = load_rig(tmp_path / "rig.yaml"), load_matrix(tmp_path / "matrix.yaml")
+    record = Record(tmp_path / "results", "run-1")
+    record.start("a command", "0")
+    run = Run(
+        id="run-1",
+        command="a command",
+        version="0",
+        rigs={rig.name: rig},
+        matrix=matrix,
+        visits=plan([rig], matrix),
+        results=tmp_path / "results",
+        allow_writes=False,
+        no_excuses=False,
+        drive_time_s=None,
+        allow_flash=True,
+    )
+    with Station(rig, run, record, Live(None)) as station:
+        opened = OpenVisit(station, run.visits[1])
+        opened.rebound(bind(station.host, opened.spec))
+        yield opened
+        opened.rebound(opened.drive)
+    record.close()
+
+
+def test_a_flash_from_the_keys_to_what_the_drive_says(host: Host, visit: OpenVisit) -> None:
+    program = PLAYED.format(parameters=PARAMETERS).encode()
+    host.write_file("/usr/local/bin/sg_write_buffer", program, 0o755)
+    assert flash(visit) is None
+    assert visit.drive.identity.firmware == "0192"
+    assert [mode for mode, *_ in written(host)] == [0xE, 0xE, 0xE, 0xF]
+
+
+def test_a_drive_that_takes_an_image_and_runs_its_old_firmware(visit: OpenVisit) -> None:
+    with pytest.raises(DriveFault, match=r"it runs 0191, though it took the image of 0192"):
+        flash(visit)
+    assert "may hold 0192" in visit.station.in_doubt["d"]

@@ -1,0 +1,204 @@
+"""Flashes on record: what a run that was killed in one has left, and what is to be done.
+
+Before the first byte of an image is sent to a drive, that is put on record in the journal of
+this machine, fsynced, and again with each step.  An entry is closed when the drive has said
+which firmware it runs, and nothing that was sent to it can change that any more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from leadline.drive.bind import bind
+from leadline.errors import DriveFault, Misuse, RigTrouble
+from leadline.host.connection import Host
+from leadline.host.journal import DeadEntry, Journal, close_dead_entry, dead_entries
+from leadline.inventory.flash import Activation, FlashSpec
+from leadline.inventory.rig import DriveSpec, Rig
+
+ENTRY = "flash"
+Step = Literal["downloading", "downloaded", "activating"]
+_DONE: dict[Step, str] = {
+    "downloading": "while the image was sent to it",
+    "downloaded": "when the image had been sent to it, before it was activated",
+    "activating": "while the image was activated",
+}
+
+
+@dataclass(frozen=True)
+class FlashRecord:
+    """One flash: which drive, from what, to what, how, and how far it has come.
+
+    `revision` is the firmware's name in the matrix, `shows` what the drive says when it runs it.
+    """
+
+    rig: str
+    rig_file: str
+    slot: str
+    model: str
+    serial: str
+    wwn: str | None
+    before: str
+    revision: str
+    shows: str
+    image: str
+    sha256: str
+    method: str
+    voids_unless_whole: bool
+    step: Step = "downloading"
+
+
+_RECORD = TypeAdapter(FlashRecord)
+
+
+def takes_up_at_once(spec: FlashSpec, activates: Activation) -> bool:
+    """Whether a drive that still runs its old firmware has not got the whole new image.
+
+    So it is where activation is the last part of the download.  What has come of the image is
+    then discarded with the next command or power cycle (SPC-4, WRITE BUFFER; ACS-4, DOWNLOAD
+    MICROCODE).  What a vendor's program does, nobody knows.
+    """
+    return spec.method != "program" and not spec.defers and activates == "at-once"
+
+
+@dataclass
+class OnRecord:
+    """A flash under way, on record."""
+
+    journal: Journal
+    record: FlashRecord
+    entry: str
+
+    def reached(self, step: Step) -> None:
+        """Put on record that it has come that far, before anything of that step is done."""
+        self.record = replace(self.record, step=step)
+        self.journal.amend_entry(self.entry, asdict(self.record))
+
+    def settled(self) -> None:
+        """The drive runs what it runs, and nothing is pending."""
+        self.journal.close_entry(self.entry)
+
+
+def begin(journal: Journal, record: FlashRecord) -> OnRecord:
+    """Put it on record; on the medium when this returns."""
+    return OnRecord(journal, record, journal.open_entry(ENTRY, asdict(record)))
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A flash that a dead run has left on record."""
+
+    dead: DeadEntry
+    record: FlashRecord
+
+    def __str__(self) -> str:
+        one = self.record
+        return (
+            f"slot {one.slot}: {one.model} {one.serial}: run {self.dead.run} ended "
+            f"{_DONE[one.step]}, from firmware {one.before} to {one.revision}"
+        )
+
+
+def unfinished(here: Host, rig: Rig, *, directory: str | None = None) -> list[Unfinished]:
+    """The flashes of this rig's drives that dead runs of this machine left, the last one first."""
+    serials = {drive.serial for drive in rig.drives}
+    found = []
+    for dead in dead_entries(here, ENTRY, directory=directory):
+        record = _RECORD.validate_python(_known(dead.data))
+        if record.serial in serials:
+            found.append(Unfinished(dead, record))
+    return found
+
+
+def _known(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key in FlashRecord.__annotations__}
+
+
+def settle(here: Host, serial: str, left: Sequence[Unfinished]) -> None:
+    """Close what dead runs left of this drive: it has been flashed since, or has been looked at."""
+    for one in left:
+        if one.record.serial == serial:
+            close_dead_entry(here, one.dead)
+
+
+@dataclass(frozen=True)
+class State:
+    """What a drive is found to run after a flash that did not come to its end.
+
+    `in_doubt`: it may yet take up another firmware, so it must not be tested before it is told
+    which; `remedy` is what to do.
+    """
+
+    found: str
+    in_doubt: bool
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.found}; {self.remedy}" if self.remedy else self.found
+
+
+def state_of(record: FlashRecord, firmware: str | None, trouble: str = "") -> State:
+    """What it means that a drive runs `firmware` now; None: it does not say, and why not."""
+    again = f"leadline flash --rig {record.rig_file} {record.slot} --resume --allow-flash"
+    back = f"leadline flash --rig {record.rig_file} {record.slot} {record.before} --allow-flash"
+    if firmware is None:
+        return State(
+            f"it does not say which firmware it runs ({trouble})",
+            in_doubt=True,
+            remedy="it may hold a part of the image, or be at work on it: wait, then cycle its "
+            f"power (leadline power --rig {record.rig_file} --drive {record.slot} cycle --yes), "
+            f"and put the image on it again ({again})",
+        )
+    if record.before != record.shows:
+        if firmware == record.shows:
+            return State(f"it runs {firmware}: the flash took effect", in_doubt=False, remedy="")
+        if firmware != record.before:
+            return State(
+                f"it runs {firmware}, which is neither of the two: it has been flashed since",
+                in_doubt=False,
+                remedy="",
+            )
+        if record.voids_unless_whole:
+            return State(
+                f"it still runs {firmware}: the image did not reach it whole, and what did is "
+                "discarded (SPC-4, WRITE BUFFER)",
+                in_doubt=False,
+                remedy="",
+            )
+    return State(
+        f"it runs {firmware}, and may hold {record.revision}, to be taken up at its next power-on",
+        in_doubt=True,
+        remedy=f"finish it ({again}), or put {record.before} on it anew ({back})",
+    )
+
+
+def look_after(
+    here: Host, host: Host, rig: Rig, left: Sequence[Unfinished]
+) -> tuple[list[str], dict[str, str]]:
+    """What state dead runs have left drives in: a sentence for each, and those in doubt by slot.
+
+    What is in no doubt is settled by this.
+    """
+    said: list[str] = []
+    doubts: dict[str, str] = {}
+    for one in left:
+        spec = next(drive for drive in rig.drives if drive.serial == one.record.serial)
+        record = replace(one.record, rig_file=str(rig.path), slot=spec.slot)
+        state = _looked_at(host, spec, record)
+        sentence = f"{replace(one, record=record)}; {state}"
+        said.append(sentence)
+        if state.in_doubt:
+            doubts.setdefault(spec.slot, sentence)
+        else:
+            close_dead_entry(here, one.dead)
+    return said, doubts
+
+
+def _looked_at(host: Host, spec: DriveSpec, record: FlashRecord) -> State:
+    try:
+        drive = bind(host, spec, any_firmware=True)
+    except (RigTrouble, DriveFault, Misuse) as trouble:
+        return state_of(record, None, str(trouble).splitlines()[0])
+    return state_of(record, drive.identity.firmware)
