@@ -9,6 +9,7 @@ NAMES = {
     "first_light": "the suite on the virtual rig, warm: wall time and the framework's share",
     "suite": "quick tests, wall time over drive time; two drives side by side (minutes)",
     "traces": "a trace of ten million requests: made, written, read, checked (a minute)",
+    "multitasking": "what NCQ gains two desktop tasks at once on four disks (a quarter of an hour)",
     "cold": "from a fresh clone with an empty cache to the summary table (minutes)",
     "rates": "rates of slices against the same fio job run by hand, interleaved",
     "power": "PDUs: against powerman, four side by side, and after an unplugging",

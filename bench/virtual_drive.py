@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 
 import leadline
 from leadline.claims import Claim, Load
@@ -89,15 +90,22 @@ class UnderTest:
         rates = true_rates(read_request_log(self.log))
         return rates[deep].per_second / rates[shallow].per_second
 
+    def mean_service_s(self, last: int) -> float:
+        """By the log: how long the drive took for each of so many requests, the last ones."""
+        return fmean(one.end_ns - one.start_ns for one in read_request_log(self.log)[-last:]) / 1e9
+
 
 @contextmanager
-def under_test(folder: Path, profile: str) -> Iterator[UnderTest]:
+def under_test(
+    folder: Path, profile: str, *, kernel_arguments: str | None = None
+) -> Iterator[UnderTest]:
     """The drive of such a profile (what follows IDENTITY), for as long as the block lasts."""
     path = folder / "profile.yaml"
     path.write_text(IDENTITY + profile)
     rig = load_rig(_rig_of_its_own(folder))
+    changes = Changes(profiles={SLOT: path}, kernel_arguments=kernel_arguments)
     with (
-        virtual.running(rig, Changes(profiles={SLOT: path}), say=lambda _: None),
+        virtual.running(rig, changes, say=lambda _: None),
         open_host(rig.host) as host,
     ):
         drive = bind(host, rig.drive(SLOT))

@@ -31,6 +31,8 @@ def test_of_no_purpose(visit): pass
 
 def test_destroys(visit, random_write): pass
 
+def test_replays(visit, multitasking): pass
+
 def test_cuts(visit, power_cycle): pass
 """
 
@@ -52,7 +54,7 @@ def collected(vendor: pytest.Pytester, *words: str) -> list[str]:
         ("quick", ["quick"]),
         ("acceptance", ["quick", "acceptance"]),
         ("soak", ["quick", "acceptance", "soak"]),
-        (USUAL, ["quick", "of_no_purpose", "cuts"]),
+        (USUAL, ["quick", "of_no_purpose", "replays", "cuts"]),
     ],
 )
 def test_a_purpose_includes_the_ones_before(
@@ -64,7 +66,7 @@ def test_a_purpose_includes_the_ones_before(
 def test_collecting_says_what_tests_cost_and_destroy(vendor: pytest.Pytester) -> None:
     vendor.makepyfile(TESTS)
     text = run(vendor, "--collect-only").stdout.str()
-    assert "15 tests on drives, at most 364 min of drive time" in text, "three visits of 7290 s"
+    assert "18 tests on drives, at most 364 min of drive time" in text, "three visits of 7290 s"
     assert "  quick             -  test_quick[" in text
     assert "  acceptance     90 s  test_acceptance[" in text
     assert "  soak         7200 s  test_soak[" in text
@@ -73,7 +75,10 @@ def test_collecting_says_what_tests_cost_and_destroy(vendor: pytest.Pytester) ->
     assert "DESTROYS DATA" not in text, "the second key is missing"
     text = run(vendor, "--collect-only", "--allow-writes").stdout.str()
     destroying = [line for line in text.splitlines() if line.endswith(", DESTROYS DATA")]
-    assert len(destroying) == 3
+    assert [line.partition("[")[0].split()[-1] for line in destroying] == [
+        "test_destroys",
+        "test_replays",
+    ] * 3, "reads alone without the second key"
     assert "130 s  test_destroys[" in destroying[0], "what a claim costs that says nothing itself"
 
 

@@ -10,7 +10,7 @@ from leadline.trace.figures import figures_of
 from leadline.trace.fitting import Fitted, fit
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
-from leadline.trace.trace import READ, WRITE, Trace, trace_of
+from leadline.trace.trace import READ, SYNC, WRITE, Trace, trace_of
 from selftests.traces import CAPACITY, few
 
 TRACED = 1 << 40
@@ -108,7 +108,7 @@ def test_with_leave_to_write_trims_alone_are_left_out() -> None:
 def test_the_first_requests_alone() -> None:
     found = fitted(few(), TRACED, most=2)
     assert found.trace.time_us.tolist() == [3, 3]
-    assert found.notes == ("the first 2 of 6 requests",)
+    assert found.notes[0] == "the first 2 of 6 requests"
     assert fitted(few(), TRACED, most=6).trace.kind.tolist() == [READ, WRITE, READ, 3, READ]
 
 
@@ -124,3 +124,33 @@ def test_requests_are_widened_to_larger_logical_blocks() -> None:
 def test_a_trace_of_which_nothing_is_left_is_refused() -> None:
     with pytest.raises(Misuse, match="nothing of the trace would be replayed; reads alone"):
         fitted(trace_of([1, 2], [1, 3], [0, 0], [512, 0]), TRACED, writes=False)
+
+
+def test_replays_of_a_trace_that_is_cut_off_lie_apart_and_stay_on_the_drive() -> None:
+    trace = trace_of([1, 2, 3], READ, [0, 1 << 20, 1 << 30], 1 << 16)
+    found = fitted(trace, TRACED, most=2)
+    assert (found.step_bytes, len(found.trace)) == (1 << 20, 2)
+    assert f"each replay lies {1} MiB further on than the one before" in found.notes
+    assert found.of_replay(0).equals(found.trace)
+    assert found.of_replay(3).offset.tolist() == [3 << 20, 4 << 20]
+    last = found.steps - 1
+    assert TRACED - (1 << 20) < int(found.of_replay(last).end.max()) <= TRACED
+    assert found.of_replay(last + 1).equals(found.trace), "and from the beginning again"
+
+
+def test_a_flush_has_no_place_to_be_moved() -> None:
+    found = fitted(few(), TRACED, most=5)
+    moved = found.of_replay(1)
+    at = found.trace.kind.tolist().index(SYNC)
+    assert (moved.offset - found.trace.offset).tolist()[at] == 0
+    assert set((moved.offset - found.trace.offset).tolist()) == {0, found.step_bytes}
+
+
+def test_a_whole_trace_and_one_without_room_stay_where_they_are() -> None:
+    whole = fitted(few(), TRACED)
+    assert whole.of_replay(5).equals(whole.trace)
+    full = trace_of([1, 2, 3], READ, [0, TRACED - 4096, 0], 4096)
+    found = fitted(full, TRACED, most=2)
+    assert found.steps == 1
+    assert found.of_replay(5).equals(found.trace)
+    assert not [note for note in found.notes if "further on" in note]

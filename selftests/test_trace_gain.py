@@ -4,8 +4,9 @@ import pytest
 from scipy import stats
 
 from leadline.errors import Misuse
-from leadline.trace.gain import Round, estimate, gain_of, overall
-from leadline.trace.replay_job import Replayed, Times, times_of
+from leadline.trace.gain import estimate, gain_of, overall
+from leadline.trace.replay_job import times_of
+from leadline.trace.rounds import Replayed, Round, Times
 
 
 def replayed(reads_ms: float, writes_ms: float = 0.0, counts: tuple[int, int] = (3, 1)) -> Replayed:

@@ -12,9 +12,8 @@ from leadline.cli import main
 from leadline.commands import hil
 from leadline.commands.trace_replay import pytest_words
 from leadline.results.record import Record
-from leadline.trace.asked import Answer, Asked, ReplayedTrace
-from leadline.trace.gain import Round
-from leadline.trace.replay_job import Replayed, Times
+from leadline.trace.asked import Answer, Asked
+from leadline.trace.rounds import Replayed, ReplayedTrace, Round, Times
 from selftests.traces import few, kept
 from selftests.vendor import MATRIX, RIG
 from selftests.visit_world import MATRIX as MATRIX_TEXT

@@ -7,13 +7,15 @@ from typing import cast
 
 import pytest
 
+from leadline.drive.bind import Drive as BoundDrive
 from leadline.drive.ladder import Rung
 from leadline.errors import DriveFault, Misuse
 from leadline.host.connection import Host
 from leadline.running import VERDICTS
-from leadline.trace import replay_run
+from leadline.trace import replay_run, turns
 from leadline.trace.asked import Answer, Asked
-from leadline.trace.replay_job import Replayed, Times, Timing, counts_of
+from leadline.trace.replay_job import Timing, counts_of
+from leadline.trace.rounds import Replayed, Times
 from leadline.trace.trace import Trace
 from leadline.visiting import OpenVisit
 from selftests.traces import CAPACITY, few
@@ -51,7 +53,7 @@ class Drive:
 def drive(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Drive:
     bench.file("size").write_text(str(CAPACITY // 512))
     made = Drive(bench)
-    monkeypatch.setattr(replay_run, "replay", made.replay)
+    monkeypatch.setattr(turns, "replay", made.replay)
     return made
 
 
@@ -163,6 +165,25 @@ def test_a_drive_without_ncq_is_a_baseline(
     assert answer.depth is None
     assert [depth for depth, *_ in drive.seen] == [1, 1, 1]
     assert all(round_.on is None for round_ in answer.traces[0].rounds)
+
+
+def test_a_drive_behind_an_ide_port_is_a_baseline(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    """It hides word 76, so that nobody knows whether the drive has NCQ; off is not held to on."""
+    bench.rungs = (Rung("advertised", None, "says nothing"), Rung("controller", False, "1 at once"))
+    opened.drive = behind_ide(opened)
+    bench.file("device/queue_depth").write_text("1")
+    assert ask(opened, tmp_path).depth is None
+    assert [depth for depth, *_ in drive.seen] == [1, 1, 1]
+
+
+def behind_ide(visit: OpenVisit) -> BoundDrive:
+    """The drive of a visit, as it is seen there."""
+    identify = visit.drive.identify
+    assert identify is not None
+    hidden = changed(identify, ncq=changed(identify.ncq, supported=False, queue_depth=1))
+    return changed(visit.drive, identify=hidden, queue_depth=1)
 
 
 def test_a_drive_whose_queue_was_taken_away_is_no_baseline(

@@ -20,6 +20,7 @@ from leadline.statements import (
     Arrival,
     AsRecorded,
     Bound,
+    Gain,
     Measured,
     Milestone,
     NoCollapse,
@@ -29,6 +30,7 @@ from leadline.statements import (
     Statement,
     Within,
 )
+from leadline.trace.rounds import ReplayedTrace
 
 if TYPE_CHECKING:
     from leadline.judge import SliceJudge
@@ -101,7 +103,19 @@ class StoredWithin(_Stored):
     source: str
 
 
-Stored = StoredStatement | StoredArrival | StoredWithin
+class StoredGain(_Stored):
+    """A `statements.Gain`, whose evidence is in itself: the rounds of each trace."""
+
+    kind: Literal["gain"] = "gain"
+    asked: str
+    at_least: Annotated[float, Field(gt=-1, lt=1)]
+    each: bool
+    traces: Annotated[tuple[ReplayedTrace, ...], Field(min_length=1)]
+    spent_s: Annotated[float, Field(ge=0)]
+    source: str
+
+
+Stored = StoredStatement | StoredArrival | StoredWithin | StoredGain
 
 
 class Basis(_Stored):
@@ -141,6 +155,8 @@ def stored(statement: Statement) -> Stored:
     """The statement taken apart."""
     if isinstance(statement, Within):
         return StoredWithin.model_validate(statement, from_attributes=True)
+    if isinstance(statement, Gain):
+        return StoredGain.model_validate(statement, from_attributes=True)
     if isinstance(statement, Arrival):
         return _stored_arrival(statement)
     return _stored(statement)
@@ -199,6 +215,8 @@ def statement_of(said: Stored, judge: Judge) -> Statement:
     """
     if isinstance(said, StoredWithin):
         return Within(said.milestone, said.limit, said.times, said.abrupt, said.source)
+    if isinstance(said, StoredGain):
+        return Gain(said.asked, said.at_least, said.each, said.traces, said.spent_s, said.source)
     return _statement_of(said, judge)
 
 

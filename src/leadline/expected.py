@@ -66,6 +66,11 @@ class Expected:
         return self._at_least("read_mb_per_s")
 
     @property
+    def multitasking_gain(self) -> Limit:
+        """What NCQ takes off the mean service time of two tasks at once, as a share; at least."""
+        return self._at_least("multitasking_gain")
+
+    @property
     def ready_s(self) -> Limit:
         """Seconds from power-on until the drive has read from its medium; at most."""
         return self._at_most("ready_s")

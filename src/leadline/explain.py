@@ -7,6 +7,7 @@ from leadline.statements import (
     Agreement,
     Arrival,
     AsRecorded,
+    Gain,
     NoCollapse,
     NoDip,
     Ratio,
@@ -31,6 +32,7 @@ _ESTIMATES: dict[type, str] = {
     NoCollapse: "last over best",
     Within: "slowest",
     Arrival: "arrived as",
+    Gain: "mean service time, NCQ on over off",
 }
 
 
@@ -71,7 +73,7 @@ def _names(verdict: Verdict, statement: Statement) -> list[tuple[str, str]]:
             return [(name, REQUESTS_PER_S) for name in ("at the depth", "below it", "above it")]
         case NoCollapse():
             return [(name, REQUESTS_PER_S) for name in ("last", "best")]
-        case Within() | Arrival():
+        case Within() | Arrival() | Gain():
             return []
         case AsRecorded(quantity, Recorded(_, whose)):
             return [(str(quantity), REQUESTS_PER_S), (whose, REQUESTS_PER_S)]
@@ -84,6 +86,8 @@ def _counted(verdict: Verdict) -> str:
         return f"{verdict.count} power cycle{'' if verdict.count == 1 else 's'}"
     if verdict.unit == "request":
         return f"{verdict.count} requests"
+    if verdict.unit == "round":
+        return f"{verdict.count} round{'' if verdict.count == 1 else 's'} of replays"
     slices = "slices" if verdict.unit == "slice" else f"{verdict.unit}s of slices"
     return f"{verdict.count} {slices}"
 

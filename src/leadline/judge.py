@@ -15,12 +15,13 @@ from leadline.evidence import Block, Evidence
 from leadline.explain import explain
 from leadline.judge_arrival import settle_arrival
 from leadline.judge_curve import settle_collapse, settle_dip
+from leadline.judge_gain import look_at_gain
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
 from leadline.plan_recorded import plan_of_record
 from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
 from leadline.remedies import TOO_FEW
-from leadline.statements import Arrival, AsRecorded, NoCollapse, NoDip, Ratio, Within
+from leadline.statements import Arrival, AsRecorded, Gain, NoCollapse, NoDip, Ratio, Within
 from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Outcome, Verdict
 
@@ -102,6 +103,8 @@ class SliceJudge:
                 verdict = settle_collapse(self, collapse)
             case Within() as within:
                 verdict = look_at_times(within)
+            case Gain() as gain:
+                verdict = look_at_gain(gain, self.noise)
             case AsRecorded(recorded=None) as unheard:
                 self._put_on_record(unheard)
             case AsRecorded() as recorded:

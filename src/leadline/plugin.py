@@ -48,6 +48,7 @@ pytest_plugins = (
     "leadline.fixtures.history",
     "leadline.fixtures.integrity",
     "leadline.fixtures.load",
+    "leadline.fixtures.multitasking",
     "leadline.fixtures.power",
 )
 

@@ -47,7 +47,7 @@ def applies(item: pytest.Item, run: Run) -> bool:
         return False
     if not _required(item, run, visit):
         return False
-    if writes(item) and not (run.allow_writes and run.drive_spec(visit).writes == "allowed"):
+    if writes(item) and not _may_write(item, run):
         return False
     needs_limit = item.get_closest_marker("claim") and not item.get_closest_marker("no_limit")
     return not needs_limit or claim_of(item) in run.limits(visit)
@@ -74,6 +74,12 @@ def not_flashed(run: Run) -> list[str]:
     return [f"leadline: left out, for want of --allow-flash: {firmware}"]
 
 
+def _may_write(item: pytest.Item, run: Run) -> bool:
+    """Whether both keys allow it on the drive of a test's visit."""
+    visit = visit_of(item)
+    return visit is not None and run.allow_writes and run.drive_spec(visit).writes == "allowed"
+
+
 def cuts_power(item: pytest.Item) -> bool:
     """Whether a test asks for a power cycle."""
     cuts = {"power_cycle", "abrupt_power_cycle", "verified_writes"}
@@ -85,6 +91,12 @@ def writes(item: pytest.Item) -> bool:
     writing = WRITING_LOADS | {"verified_writes"}
     asked = not writing.isdisjoint(getattr(item, "fixturenames", ()))
     return asked or bool(item.get_closest_marker("writes"))
+
+
+def destroys(item: pytest.Item, run: Run) -> bool:
+    """Whether what is on the drive is lost by a test in this run; some write where they may."""
+    may = "multitasking" in getattr(item, "fixturenames", ()) and _may_write(item, run)
+    return writes(item) or may
 
 
 @dataclass(frozen=True)
@@ -120,7 +132,7 @@ def _line(item: pytest.Item, run: Run) -> str:
     purpose = next((each for each in PURPOSES if item.get_closest_marker(each)), "-")
     seconds = _most_s(item, run)
     cost = f"{seconds:g} s" if seconds else "-"
-    costs = {"DESTROYS DATA": writes(item), "cuts power": cuts_power(item)}
+    costs = {"DESTROYS DATA": destroys(item, run), "cuts power": cuts_power(item)}
     words = [item.name, *(word for word, true in costs.items() if true)]
     return f"  {purpose:<10}  {cost:>7}  {', '.join(words)}"
 

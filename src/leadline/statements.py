@@ -1,6 +1,7 @@
 """What a test can say of a drive: each statement knows its quantities, its limit, its words.
 
-They are made by what `claims` has and by `cycled.Cycled`, and settled by `judge`.
+They are made by what `claims` has, by `cycled.Cycled` and by `multitasking.Multitasking`, and
+settled by `judge`.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from leadline.load.slices import SliceSetting
 
 if TYPE_CHECKING:
     from leadline.claims import Curve, Load, Quantity
+    from leadline.trace.rounds import ReplayedTrace
 
 Bound = Literal[">=", "<="]
 OUTSTANDING = 8
@@ -238,11 +240,33 @@ class Within:
         return f"{cycle}.{self.milestone}_within({self.limit:g})"
 
 
+@dataclass(frozen=True)
+class Gain:
+    """Traces whose mean service times gain at least `at_least` by NCQ: on average, or `each`.
+
+    A gain is (off - on) / off: 0.05 is 5 %, and -0.1 is a tenth slower with NCQ than without.
+    All evidence is in `traces`; `spent_s` is the drive time of the rounds that were replayed for
+    this very statement, others having been there.  `asked` names the traces, as a test does.
+    """
+
+    asked: str
+    at_least: float
+    each: bool
+    traces: "tuple[ReplayedTrace, ...]"
+    spent_s: float
+    source: str = ""
+
+    def __str__(self) -> str:
+        if self.each:
+            return f"{self.asked}.no_load_loses_more_than({-self.at_least:g})"
+        return f"{self.asked}.gains_at_least({self.at_least:g})"
+
+
 Contrast = Ratio | Against | Agreement
 """Statements that blocks of slices settle by themselves."""
 Measured = Contrast | AsRecorded | NoDip | NoCollapse
 """Statements that slices are measured for."""
-Statement = Measured | Arrival | Within
+Statement = Measured | Arrival | Within | Gain
 
 
 def share(value: object, words: str) -> float:

@@ -203,10 +203,10 @@ class OpenVisit:
     def load(self, workload: Workload, item: pytest.Item) -> Load:
         """A workload for one test, with the judge that settles the test's claims."""
         full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
-        judge = self._judge(item, self.first_slice_s())
+        judge = self.judge(item, self.first_slice_s())
         return Load(workload, judge, full, kernel_depth=self.kernel_queue_depth)
 
-    def _judge(self, item: pytest.Item, slice_s: float) -> SliceJudge:
+    def judge(self, item: pytest.Item, slice_s: float | None = None) -> SliceJudge:
         """Settles the claims of one test; its slices are so long to begin with."""
         name = claim_of(item)
         live, cell = self.station.live, self.visit.cell.id
@@ -229,7 +229,7 @@ class OpenVisit:
             remarks=remarks,
             keep_slice=keep_slice,
             keep_verdict=keep_verdict,
-            slice_s=slice_s,
+            slice_s=slice_s or SLICE_S[self.model.class_],
             budget_s=budget.claim_s,
             curve_budget_s=budget.curve_s,
             repeat=repeating(self.station.run, self.station.rig, item.nodeid),
@@ -343,8 +343,7 @@ class OpenVisit:
 
     def power_cycle(self, item: pytest.Item, *, abrupt: bool = False) -> Cycled:
         """The verified power cycle of this visit, carried out when it is first asked for."""
-        judge = self._judge(item, SLICE_S[self.model.class_])
-        cycled = Cycled(self._cycles, judge, abrupt)
+        cycled = Cycled(self._cycles, self.judge(item), abrupt)
         return cycled.times(1)
 
     def cycle_power(self, *, abrupt: bool) -> PowerCycle:

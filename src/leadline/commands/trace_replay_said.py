@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from leadline.drive.text import plain
 from leadline.trace.asked import Answer
-from leadline.trace.gain import Estimate, TraceGain, gain_of, overall
+from leadline.trace.gain import Estimate, TraceGain, gain_of, overall, share_text
 
 
 def document(answer: Answer | None) -> dict[str, object]:
@@ -33,7 +33,7 @@ def lines(answer: Answer) -> Iterator[str]:
     yield plain(f"{answer.drive}; {on}; {'reads and writes' if answer.wrote else 'reads alone'}")
     yield from _table(gains)
     if whole := overall(gains):
-        yield f"gain over {whole.count} trace(s): {share(whole)}, (off - on) / off"
+        yield f"gain over {whole.count} trace(s): {share_text(whole)}, (off - on) / off"
     for trace in answer.traces:
         for note in trace.notes:
             yield plain(f"note: {trace.trace}: {note}")
@@ -46,7 +46,7 @@ def _table(gains: Sequence[TraceGain]) -> Iterator[str]:
             plain(each.trace),
             _ms(each.off_s),
             _ms(each.on_s),
-            *map(share, (each.gain, each.reads, each.writes)),
+            *map(share_text, (each.gain, each.reads, each.writes)),
         )
         for each in gains
     ]
@@ -61,12 +61,3 @@ def _ms(estimate: Estimate | None) -> str:
         return "-"
     spread = "" if estimate.high is None else f" +-{1e3 * (estimate.high - estimate.mean):.2g}"
     return f"{1e3 * estimate.mean:.4g}{spread}"
-
-
-def share(estimate: Estimate | None) -> str:
-    """A gain with its interval, in percent."""
-    if estimate is None:
-        return "-"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.mean:+.1%}"
-    return f"{estimate.mean:+.1%} [{estimate.low:+.1%}, {estimate.high:+.1%}]"

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leadline.trace.gain import FEWEST_ROUNDS, Round
+from leadline.trace.gain import FEWEST_ROUNDS
 from leadline.trace.header import MOST_IN_FLIGHT
 from leadline.trace.replay_job import Timing
+from leadline.trace.rounds import ReplayedTrace
 
 
 class Asked(BaseModel):
@@ -24,19 +25,6 @@ class Asked(BaseModel):
     requests: Annotated[int, Field(ge=1)] | None
     in_flight: Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)] | None
     answer: Path
-
-
-class ReplayedTrace(BaseModel):
-    """One trace on one drive: what was done to it, and its rounds."""
-
-    model_config = ConfigDict(frozen=True)
-
-    trace: str
-    requests: int
-    in_flight: int
-    seconds: float
-    notes: tuple[str, ...]
-    rounds: tuple[Round, ...]
 
 
 class Answer(BaseModel):

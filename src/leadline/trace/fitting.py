@@ -12,12 +12,28 @@ BLOCK = 4096
 """Places on a smaller drive are a multiple of this away from those in the trace."""
 
 
+_STEP = 1 << 20
+
+
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What is replayed, and in a sentence each what was done to it."""
+    """What is replayed, and in a sentence each what was done to it.
+
+    `step_bytes` is how much further on the drive each replay lies than the one before, of which
+    there can be `steps` before the first place has its turn again; 0 for all at the same places.
+    """
 
     trace: Trace
     notes: tuple[str, ...]
+    step_bytes: int = 0
+    steps: int = 1
+
+    def of_replay(self, number: int) -> Trace:
+        """The requests of a replay, counted from 0: the same ones, as far apart as ever."""
+        by = number % self.steps * self.step_bytes
+        trace = self.trace
+        at = np.where(trace.kind == SYNC, trace.offset, trace.offset + by)
+        return Trace(trace.time_us, trace.kind, at, trace.length)
 
 
 def fit(
@@ -32,8 +48,10 @@ def fit(
     """A trace of a drive of `traced_bytes` for one of `capacity_bytes`.
 
     Its first `most` requests; only reads unless `writes` are allowed; widened to whole logical
-    blocks of `block_bytes`; moved together where the drive is smaller.  Raises Misuse when
-    nothing is left, or the drive has too little room for what is touched.
+    blocks of `block_bytes`; moved together where the drive is smaller.  Of a trace that is cut
+    off each replay lies elsewhere, as far as there is room: so little would else be found in
+    the drive's cache by the next one.  Raises Misuse when nothing is left, or the drive has too
+    little room for what is touched.
     """
     kept, notes = _chosen(trace, writes=writes, most=most)
     aligned = _aligned(kept, block_bytes)
@@ -46,7 +64,19 @@ def fit(
             f"{capacity_bytes / 1e9:.4g} GB: the {touched / 1e9:.4g} GB that it touches are as "
             "they were, and lie closer together"
         )
-    return Fitted(aligned, tuple(notes))
+    if most is None or most >= len(trace):
+        return Fitted(aligned, tuple(notes))
+    step, steps = _steps(aligned, capacity_bytes)
+    if steps > 1:
+        notes.append(f"each replay lies {step >> 20} MiB further on than the one before")
+    return Fitted(aligned, tuple(notes), step, steps)
+
+
+def _steps(trace: Trace, capacity_bytes: int) -> tuple[int, int]:
+    """How far apart replays lie, which is more than a stream reaches, and how many there can be."""
+    step = -(-int(trace.length.sum(dtype=np.int64)) // _STEP) * _STEP
+    room = capacity_bytes - int(trace.end.max())
+    return step, 1 + room // max(step, _STEP)
 
 
 def _chosen(trace: Trace, *, writes: bool, most: int | None) -> tuple[Trace, list[str]]:

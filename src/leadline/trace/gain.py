@@ -10,18 +10,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from leadline.errors import Misuse
-from leadline.trace.replay_job import Replayed, Times
+from leadline.trace.rounds import Replayed, Round, Times
 
 CONFIDENCE = 0.95
 FEWEST_ROUNDS = 2
-
-
-@dataclass(frozen=True)
-class Round:
-    """One round of one trace: the replay with NCQ off, and with it on; None without NCQ."""
-
-    off: Replayed
-    on: Replayed | None
 
 
 @dataclass(frozen=True)
@@ -87,6 +79,15 @@ def estimate(values: Sequence[float]) -> Estimate:
         return Estimate(mean, mean, mean, len(values))
     low, high = stats.t.interval(CONFIDENCE, len(values) - 1, loc=mean, scale=error)
     return Estimate(mean, float(low), float(high), len(values))
+
+
+def share_text(estimate: Estimate | None) -> str:
+    """A gain with its interval, in percent."""
+    if estimate is None:
+        return "-"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.mean:+.1%}"
+    return f"{estimate.mean:+.1%} [{estimate.low:+.1%}, {estimate.high:+.1%}]"
 
 
 def _gain(

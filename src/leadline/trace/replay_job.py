@@ -9,7 +9,6 @@ took 0.1 ms (3.33, tried; fixed by "iolog.c: fix inaccurate clat when replay tra
 import io
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from leadline.errors import Misuse
 from leadline.load.jobs import SAFE_PATH
 from leadline.trace.iolog import write_iolog
+from leadline.trace.rounds import Replayed, Times
 from leadline.trace.trace import SYNC, Trace
 
 Timing = Literal["fast", "kept"]
@@ -26,33 +26,6 @@ FIO_MINIMUM = "3.31"
 """The first that reads iologs of version 3."""
 JOB_FILE = "job.fio"
 _OPENED_US = 1  # fio ignores the delay after a time of 0
-
-
-@dataclass(frozen=True)
-class Times:
-    """Requests of one kind: how many, and their mean time from submission to completion."""
-
-    count: int = 0
-    mean_s: float = 0.0
-
-    def __add__(self, other: "Times") -> "Times":
-        count = self.count + other.count
-        total = self.count * self.mean_s + other.count * other.mean_s
-        return Times(count, total / count if count else 0.0)
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """What one replay showed; `seconds` is how long it took."""
-
-    reads: Times
-    writes: Times
-    seconds: float
-
-    @property
-    def all(self) -> Times:
-        """Reads and writes together."""
-        return self.reads + self.writes
 
 
 def lanes(trace: Trace, in_flight: int, timing: Timing) -> list[Trace]:

@@ -10,13 +10,13 @@ from leadline.load.fio import DRIVE_ERRORS
 from leadline.load.output import split_output
 from leadline.trace.replay_job import (
     FIO_MINIMUM,
-    Replayed,
     Timing,
     archive,
     counts_of,
     failures,
     times_of,
 )
+from leadline.trace.rounds import Replayed
 from leadline.trace.trace import Trace
 
 if TYPE_CHECKING:

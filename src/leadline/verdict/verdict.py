@@ -9,9 +9,10 @@ from leadline.verdict.interval import Interval, SignOpinion
 Direction = Literal[">=", "<=", "within"]
 """`within` is of ratios: the estimate and its inverse are both at most 1 + threshold."""
 Reason = Literal["settled", "marginal", "budget", "void"]
-Unit = Literal["pair", "triple", "block", "slice", "event", "episode", "request"]
+Unit = Literal["pair", "triple", "block", "slice", "event", "episode", "request", "round"]
 """What was counted: the slices of a ratio, of a point of a curve and its neighbours, of
-firmwares in the order ABBA; single slices; single events such as a power-on; stalls; requests."""
+firmwares in the order ABBA; single slices; single events such as a power-on; stalls; requests;
+rounds of replays."""
 
 
 class Outcome(StrEnum):

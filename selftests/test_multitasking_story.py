@@ -1,0 +1,100 @@
+"""The story's conclusion, in simulated time: what NCQ gains nine loads, by what the drive does.
+
+The judge, the traces and the drive model are the real ones; only the kernel and the clock are not.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from bench.multitasking import ABOUT_ZERO, KINDS, REQUESTS, as_expected
+from bench.virtual_drive import IDENTITY
+from leadline.judge_gain import look_at_gain
+from leadline.plans import Noise
+from leadline.statements import Gain
+from leadline.trace.gain import Estimate, gain_of, overall
+from leadline.trace.loads import LOADS, generate
+from leadline.trace.patterns import Drive
+from leadline.trace.rounds import ReplayedTrace
+from leadline.verdict.verdict import Outcome
+from leadline.virtual.profile import Profile, load_profile
+from selftests.simulated_replay import SimulatedRounds
+
+ROUNDS = 6
+"""One that loses among nine is not found with fewer than five."""
+
+
+def replayed(profile: Profile) -> tuple[ReplayedTrace, ...]:
+    drive = Drive(profile.capacity_bytes)
+    traces = {name: (generate(load, drive, 1), load.in_flight) for name, load in LOADS.items()}
+    rounds = SimulatedRounds(profile, traces)
+    for _ in range(ROUNDS):
+        rounds.one_more(REQUESTS)
+    return rounds.so_far(REQUESTS)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[ReplayedTrace, ...]]:
+    """What was replayed on each of the bench's disks."""
+    folder = tmp_path_factory.mktemp("profiles")
+
+    def profile(which: str) -> Profile:
+        path = folder / "profile.yaml"
+        path.write_text(IDENTITY + KINDS[which].profile)
+        return load_profile(path)
+
+    return {which: replayed(profile(which)) for which in KINDS}
+
+
+def gains(traces: tuple[ReplayedTrace, ...]) -> Estimate:
+    whole = overall([gain_of(each.trace, each.rounds) for each in traces])
+    assert whole is not None
+    return whole
+
+
+def outcome(traces: tuple[ReplayedTrace, ...], at_least: float, *, each: bool) -> Outcome:
+    said = Gain("multitasking", at_least, each, traces, 1.0)
+    return look_at_gain(said, Noise()).outcome
+
+
+def test_a_disk_that_reorders_gains_in_each_of_the_nine(
+    found: dict[str, tuple[ReplayedTrace, ...]],
+) -> None:
+    traces = found["reorders"]
+    assert [each.trace for each in traces] == list(LOADS)
+    by_trace = [gain_of(each.trace, each.rounds).gain for each in traces]
+    assert all(each is not None and each.low is not None and each.low > 0 for each in by_trace)
+    assert outcome(traces, 0.045, each=False) is Outcome.PASS
+    assert outcome(traces, -0.1, each=True) is Outcome.PASS
+
+
+def test_one_that_does_not_gains_about_nothing(
+    found: dict[str, tuple[ReplayedTrace, ...]],
+) -> None:
+    traces = found["does not reorder"]
+    assert abs(gains(traces).mean) < ABOUT_ZERO
+    assert outcome(traces, 0.09, each=False) is Outcome.FAIL, "the story's own gain"
+    assert outcome(traces, -0.1, each=True) is Outcome.PASS, "and is not to blame for that"
+
+
+def test_one_on_which_queueing_costs_loses(
+    found: dict[str, tuple[ReplayedTrace, ...]],
+) -> None:
+    traces = found["queueing costs"]
+    whole = gains(traces)
+    assert whole.high is not None
+    assert whole.high < 0.0
+    assert outcome(traces, 0.045, each=False) is Outcome.FAIL
+    assert outcome(traces, -0.1, each=True) is Outcome.FAIL
+
+
+def test_the_bench_expects_just_that(found: dict[str, tuple[ReplayedTrace, ...]]) -> None:
+    overalls = {which: gains(traces) for which, traces in found.items()}
+    assert as_expected(overalls)
+    reorders, nothing, costs = overalls.values()
+    for worse in (nothing, costs):
+        assert not as_expected({**overalls, "reorders": worse})
+        assert not as_expected({**overalls, "does not reorder": reorders})
+        assert not as_expected({**overalls, "queueing costs": nothing})
+    far = replace(nothing, mean=-2 * ABOUT_ZERO)
+    assert not as_expected({**overalls, "does not reorder": far})

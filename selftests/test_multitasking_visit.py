@@ -1,0 +1,160 @@
+"""The nine loads on the drive of a visit: generated for it, replayed by turns, given back."""
+
+from collections.abc import Sequence
+from dataclasses import replace as changed
+
+import numpy as np
+import pytest
+
+from leadline.drive.ladder import Rung
+from leadline.errors import DriveFault
+from leadline.multitasking import Multitasking, VisitRounds, generated, why_not
+from leadline.trace.loads import LOADS
+from leadline.trace.trace import READ
+from leadline.visiting import OpenVisit
+from selftests.test_trace_replay_visit import Drive, behind_ide, drive
+from selftests.visit_world import Bench, bench, kept, opened, station
+
+__all__ = ["bench", "drive", "opened", "station"]  # fixtures
+
+CAPACITY = 1 << 33
+NO_NCQ = (Rung("advertised", False, "word 76 has no NCQ"),)
+
+
+@pytest.fixture
+def rounds(bench: Bench, drive: Drive, opened: OpenVisit) -> VisitRounds:
+    bench.file("size").write_text(str(CAPACITY // 512))
+    return VisitRounds(opened)
+
+
+def depths(drive: Drive) -> Sequence[int]:
+    return [depth for depth, *_ in drive.seen]
+
+
+def test_a_round_is_of_all_nine_and_off_and_on_take_turns(
+    bench: Bench, drive: Drive, rounds: VisitRounds
+) -> None:
+    assert rounds.so_far(100) == ()
+    assert rounds.one_more(100) == 2 * 9 * 1.5
+    assert rounds.one_more(100) == 2 * 9 * 1.5
+    assert depths(drive) == [1, 32] * 9 + [32, 1] * 9
+    found = rounds.so_far(100)
+    assert [each.trace for each in found] == list(LOADS)
+    assert {len(each.rounds) for each in found} == {2}
+    assert [each.in_flight for each in found] == [load.in_flight for load in LOADS.values()]
+    assert {in_flight for _, in_flight, *_ in drive.seen} == {each.in_flight for each in found}
+    assert found[0].rounds[0].off.reads.mean_s == 0.010
+    assert found[0].rounds[1].on is not None
+    assert found[0].rounds[1].on.reads.mean_s == 0.008
+    assert bench.file("device/queue_depth").read_text() == "32"
+
+
+def test_without_leave_the_reads_alone_are_replayed(drive: Drive, rounds: VisitRounds) -> None:
+    rounds.one_more(100)
+    assert "admitted a to change a setting" in drive.bench.did
+    for name, trace in zip(LOADS, drive.traces[::2], strict=True):
+        whole = generated(name, CAPACITY).take(slice(100))
+        assert len(trace) == int((whole.kind == READ).sum())
+        assert set(trace.kind.tolist()) == {READ}
+
+
+def test_with_both_keys_writes_are_replayed(
+    drive: Drive, opened: OpenVisit, rounds: VisitRounds
+) -> None:
+    opened.spec = opened.spec.model_copy(update={"writes": "allowed"})
+    opened.station.run = changed(opened.station.run, allow_writes=True)
+    rounds.one_more(100)
+    assert "admitted a to write" in drive.bench.did
+    assert {len(trace) for trace in drive.traces} == {100}
+
+
+def test_no_replay_of_a_short_cut_finds_what_another_left_in_the_cache(
+    drive: Drive, rounds: VisitRounds
+) -> None:
+    for _ in range(3):
+        rounds.one_more(200)
+    first, *others = drive.traces[:2] + drive.traces[18:20] + drive.traces[36:38]
+    step = int(others[0].offset[0] - first.offset[0])
+    assert step >= int(first.length.sum(dtype=np.int64)), "no stream reaches so far"
+    for n, other in enumerate(others, 1):
+        assert set((other.offset - first.offset).tolist()) == {n * step}
+        assert int(other.end.max()) <= CAPACITY
+
+
+def test_what_one_claim_had_replayed_is_there_for_the_next(
+    drive: Drive, opened: OpenVisit, rounds: VisitRounds
+) -> None:
+    rounds.one_more(100)
+    assert rounds.so_far(200) == ()
+    rounds.one_more(200)
+    assert {len(each.rounds) for each in rounds.so_far(100)} == {1}
+    assert {len(each.rounds) for each in rounds.so_far(200)} == {1}
+
+
+def test_a_round_that_breaks_off_counts_for_nothing(drive: Drive, rounds: VisitRounds) -> None:
+    drive.fails_at = 5
+    with pytest.raises(DriveFault):
+        rounds.one_more(100)
+    assert rounds.so_far(100) == ()
+    assert drive.bench.file("device/queue_depth").read_text() == "32"
+    rounds.one_more(100)
+    assert {len(each.rounds) for each in rounds.so_far(100)} == {1}
+
+
+def test_each_replay_is_on_record_and_its_time_with_the_verdict(
+    bench: Bench, drive: Drive, opened: OpenVisit, rounds: VisitRounds
+) -> None:
+    rounds.one_more(100)
+    rows = [row for row in kept(bench.folder, "environment") if row["name"].startswith("replay")]
+    assert len(rows) == 18
+    assert rows[1]["name"].endswith(" of dual-copy, round 1, device queue depth 32")
+    assert not [row for row in kept(bench.folder, "phases") if row["name"] == "drive"]
+
+
+def test_a_drive_with_a_queue_is_tested(opened: OpenVisit) -> None:
+    assert why_not(opened) == ""
+
+
+def test_a_drive_without_ncq_fails_where_the_matrix_promises_it(
+    bench: Bench, opened: OpenVisit
+) -> None:
+    bench.rungs = NO_NCQ
+    with pytest.raises(DriveFault, match=r"a: MODEL SERIAL-a does not queue, .*holds 32 requests"):
+        why_not(opened)
+
+
+def test_so_does_one_behind_an_ide_port_and_the_port_is_named(
+    bench: Bench, opened: OpenVisit
+) -> None:
+    bench.rungs = (Rung("advertised", None, "?"), Rung("controller", False, "takes 1 at once"))
+    opened.drive = behind_ide(opened)
+    bench.file("device/queue_depth").write_text("1")
+    with pytest.raises(DriveFault, match=r"does not queue, .*takes 1 at once"):
+        why_not(opened)
+
+
+def test_a_drive_without_ncq_of_which_nobody_promises_it_is_left_out(
+    bench: Bench, opened: OpenVisit
+) -> None:
+    bench.rungs = NO_NCQ
+    opened.model = opened.model.model_copy(update={"queue_depth": 1})
+    assert why_not(opened).startswith("a: MODEL SERIAL-a has no NCQ to gain by; as a baseline")
+
+
+def test_a_drive_whose_queue_was_taken_away_fails_and_says_by_what(
+    bench: Bench, opened: OpenVisit, rounds: VisitRounds
+) -> None:
+    bench.rungs = (Rung("advertised", True, "NCQ"), Rung("kernel", False, "libata.force=noncq"))
+    opened.drive = changed(opened.drive, queue_depth=1)
+    bench.file("device/queue_depth").write_text("1")
+    assert why_not(opened) == ""
+    with pytest.raises(DriveFault, match=r"libata\.force=noncq"):
+        rounds.one_more(100)
+
+
+def test_its_name_is_what_a_test_writes(
+    opened: OpenVisit, rounds: VisitRounds, request: pytest.FixtureRequest
+) -> None:
+    made = Multitasking(rounds, opened.judge(request.node))
+    assert repr(made) == "multitasking"
+    assert repr(made.first(300)) == "multitasking.first(300)"

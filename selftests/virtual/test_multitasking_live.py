@@ -1,0 +1,104 @@
+"""The suite's tests of multitasking on virtual disks, their loads cut much shorter."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import leadline
+from leadline.cli import main
+from selftests.virtual.conftest import MakeRig
+from selftests.virtual.test_disk_live import PROFILE, disk_rig, matrix
+from selftests.virtual.test_hil import hil
+
+SUITE = Path(leadline.__file__).parent / "suite" / "test_multitasking.py"
+CUT = "SHORT_CUT = 300"
+GAIN = """    limits:
+      multitasking_gain:
+        at_least: 0.045
+        source: half of what the story's disks gained
+"""
+
+
+def shortened(folder: Path) -> Path:
+    """The suite's file with another length of its short cut."""
+    text = SUITE.read_text()
+    assert text.count(CUT) == 1
+    path = folder / SUITE.name
+    path.write_text(text.replace(CUT, "SHORT_CUT = 16"))
+    return path
+
+
+def judged(rig: Path, folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
+    """The acceptance tests of the file, on the disk alone."""
+    limits = str(matrix(folder, "hdd", GAIN))
+    chosen = ("--matrix", limits, "-m", "acceptance", "-k", "VDISK", *words)
+    return hil(rig, folder / "results", *chosen, str(shortened(folder)))
+
+
+def claims(summary: dict[str, Any]) -> dict[str, str]:
+    return {row["claim"]: row["outcome"] for row in summary["outcomes"]}
+
+
+@pytest.mark.long
+def test_a_disk_that_reorders_gains_and_its_verdicts_are_on_record(
+    make_rig: MakeRig, tmp_path: Path
+) -> None:
+    code, summary, said = judged(disk_rig(make_rig, "gains"), tmp_path, "--allow-writes")
+    assert code == 0, said
+    assert claims(summary) == {"multitasking_gain": "pass", "multitasking_loss": "pass"}
+    gain, loss = summary["verdicts"]
+    assert (gain["unit"], gain["count"]) == ("round", 4)
+    assert gain["estimate"] < 0.9
+    assert gain["drive_seconds"] > 1.0
+    assert loss["drive_seconds"] == 0.0, "it has what was replayed for the other"
+    assert main(["recompute", "--results", str(tmp_path / "results")]) == 0
+
+
+@pytest.mark.long
+def test_a_disk_on_which_queueing_costs_fails_by_each_of_them(
+    make_rig: MakeRig, tmp_path: Path
+) -> None:
+    """By more than the way to the drive saves, however busy this machine is."""
+    text = PROFILE.read_text()
+    for old, new in (("reorders: true", "reorders: false"), ("behind: 32", "behind: 0")):
+        assert old in text
+        text = text.replace(old, new)
+    profile = tmp_path / "costs.yaml"
+    profile.write_text(text + "queueing_ms: 40\n")
+    rig = disk_rig(make_rig, "costs", profile)
+    code, summary, said = judged(rig, tmp_path, "--allow-writes")
+    assert code == 1, said
+    assert claims(summary) == {"multitasking_gain": "fail", "multitasking_loss": "fail"}
+    assert re.search(r"dual-copy: gain -\d+\.\d% \[-.*\], [\d.]+ ms to [\d.]+ ms", said)
+    assert re.search(r"note: [a-z-]+ gains least", said)
+
+
+def test_a_disk_without_ncq_fails_where_the_matrix_promises_it(
+    make_rig: MakeRig, tmp_path: Path
+) -> None:
+    rig = disk_rig(make_rig, "without")
+    code, summary, said = judged(on_ide(rig), tmp_path)
+    assert code == 1, said
+    assert set(claims(summary).values()) == {"fail"}
+    assert "VDISK0001 does not queue, and its model holds 32 requests by the firmware matrix" in (
+        said
+    )
+    assert summary["verdicts"] == []
+
+
+def on_ide(rig: Path) -> Path:
+    """The same rig, its disk on a controller that cannot queue."""
+    text = rig.read_text()
+    for old, new in (
+        ('pci_address: "0000:00:1f.2"', 'pci_address: "0000:00:04.0"'),
+        ('pci_id: "8086:2922"', 'pci_id: "8086:7010"'),
+        ("driver: ahci", "driver: ata_piix"),
+        ("bus: ahci", "bus: ide"),
+    ):
+        assert old in text, old
+        text = text.replace(old, new)
+    path = rig.with_name(f"ide-{rig.name}")
+    path.write_text(text)
+    return path

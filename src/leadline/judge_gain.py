@@ -1,0 +1,108 @@
+"""Does NCQ make the traces faster that were replayed with it on and off?
+
+Each round of a trace is a pair, a replay with NCQ off and one with it on, of the same requests;
+it gives one value, the log of its mean service time on over off.  What the traces gain on average
+has a value for each round of all of them, the mean of theirs: each weighs the same, however slow.
+A drive is held against these very traces, so that what others would gain is not in the interval.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from leadline.plans import Noise
+from leadline.statements import Gain
+from leadline.trace.gain import Estimate, gain_of, overall, share_text
+from leadline.trace.rounds import ReplayedTrace, Round
+from leadline.verdict.contrast import judge_contrast
+from leadline.verdict.interval import ALPHA
+from leadline.verdict.many import holm
+from leadline.verdict.verdict import Outcome, Verdict
+
+_SHORTEST_S = 1e-3
+"""fio's clock for a job: what took less took 0."""
+READS_ALONE = (
+    "reads alone: the writes were left out, for they need `writes: allowed` in the rig file and "
+    "--allow-writes"
+)
+
+
+def look_at_gain(said: Gain, noise: Noise) -> Verdict:
+    """The verdict on `said` by the rounds that are there.
+
+    INCONCLUSIVE, "budget", where more of them might settle it.
+    """
+    if said.each:
+        verdict = _of_each(said, noise)
+    else:
+        rounds = zip(*(_logs(trace) for trace in said.traces), strict=True)
+        seconds = sum(fmean(each.seconds for each in trace.rounds) for trace in said.traces)
+        verdict = _of(said, [fmean(logs) for logs in rounds], seconds, noise)
+    return replace(verdict, notes=(*verdict.notes, *_said_of(said.traces)))
+
+
+def _of(said: Gain, logs: Sequence[float], seconds: float, noise: Noise) -> Verdict:
+    """The verdict on values of so many seconds each, as if they were the last."""
+    verdict = judge_contrast(
+        logs,
+        1.0 - said.at_least,
+        "<=",
+        unit="round",
+        unit_seconds=max(seconds, _SHORTEST_S),
+        spent_s=1.0,
+        budget_s=1.0,
+        sigma_d=noise.sigma_d,
+    )
+    assert verdict is not None, "its budget is spent"
+    return replace(verdict, drive_seconds=said.spent_s)
+
+
+def _of_each(said: Gain, noise: Noise) -> Verdict:
+    """One trace that loses too much settles it, though there were many to find one among."""
+    found = {
+        trace.trace: _of(said, _logs(trace), fmean(one.seconds for one in trace.rounds), noise)
+        for trace in said.traces
+    }
+    adjusted = dict(zip(found, holm([each.p_against for each in found.values()]), strict=True))
+    lost = [name for name, p in adjusted.items() if p <= ALPHA]
+    unsettled = [name for name, each in found.items() if each.outcome is not Outcome.PASS]
+    # What stands for all of them: of those that decide it, the one that gains least.
+    worst = max(lost or unsettled or found, key=lambda name: found[name].estimate or 0.0)
+    verdict = replace(found[worst], notes=(f"{worst} gains least", *found[worst].notes))
+    if lost:
+        return replace(verdict, p_against=adjusted[worst])
+    if not unsettled:
+        return verdict
+    marginal = all(found[name].reason == "marginal" for name in unsettled)
+    return replace(
+        verdict,
+        outcome=Outcome.INCONCLUSIVE,
+        reason="marginal" if marginal else "budget",
+        p_against=adjusted[worst],
+    )
+
+
+def _logs(trace: ReplayedTrace) -> list[float]:
+    return [_log(round_) for round_ in trace.rounds]
+
+
+def _log(round_: Round) -> float:
+    assert round_.on is not None, "a drive without NCQ has nothing to gain"
+    return math.log(round_.on.all.mean_s) - math.log(round_.off.all.mean_s)
+
+
+def _said_of(traces: Sequence[ReplayedTrace]) -> Iterator[str]:
+    """What each trace gained, and all of them; with intervals where there are two rounds."""
+    gains = [gain_of(each.trace, each.rounds) for each in traces]
+    whole = overall(gains)
+    if whole is not None:
+        yield f"gain over {whole.count} traces, (off - on) / off: {share_text(whole)}"
+    for each in gains:
+        yield f"{each.trace}: gain {share_text(each.gain)}, {_ms(each.off_s)} to {_ms(each.on_s)}"
+    if not any(one.off.writes.count for each in traces for one in each.rounds):
+        yield READS_ALONE
+
+
+def _ms(estimate: Estimate | None) -> str:
+    return "-" if estimate is None else f"{1e3 * estimate.mean:.4g} ms"

@@ -1,0 +1,157 @@
+"""The nine multitasking loads on the drive of a visit, and what a test can claim of them.
+
+    assert multitasking.first(300).gains_at_least(expected.multitasking_gain)
+    assert multitasking.first(300).no_load_loses_more_than(0.1)
+
+They are generated for the drive, and replayed in rounds, each load with NCQ off and on, until what
+is claimed is settled.  What one claim has had replayed serves the next.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from leadline.claims import Claim, stated
+from leadline.errors import DriveFault, Misuse
+from leadline.judge_gain import look_at_gain
+from leadline.statements import Gain, share
+from leadline.trace.gain import FEWEST_ROUNDS
+from leadline.trace.loads import LOADS, generate
+from leadline.trace.patterns import Drive
+from leadline.trace.rounds import ReplayedTrace, Round
+from leadline.trace.trace import Trace
+from leadline.trace.turns import Fit, Turns, depth_of, turns
+
+if TYPE_CHECKING:
+    from leadline.judge import SliceJudge
+    from leadline.visiting import OpenVisit
+
+SEED = 1
+"""Of the traces: those of two drives of one capacity are the same."""
+
+
+class Rounds(Protocol):
+    """Rounds of replays of one visit, each of all loads."""
+
+    def so_far(self, first: int | None) -> tuple[ReplayedTrace, ...]:
+        """What has been replayed of the loads, or of the first requests of each."""
+
+    def one_more(self, first: int | None) -> float:
+        """Replay another round; the seconds of drive time that it took."""
+
+
+@dataclass(frozen=True)
+class Multitasking:
+    """What a test is given: the nine loads, whole or only the first requests of each."""
+
+    rounds: Rounds
+    judge: "SliceJudge"
+    requests: int | None = None
+
+    def first(self, requests: int) -> "Multitasking":
+        """Only so many requests of each load: a short cut.  Misuse below 1."""
+        if requests < 1:
+            raise Misuse(f"multitasking.first({requests}): a number of requests, 1 or more")
+        return replace(self, requests=requests)
+
+    def gains_at_least(self, gain: float) -> Claim:
+        """Claim that NCQ takes at least this share off the mean service time, on average over
+        the loads: (off - on) / off.
+
+        They are replayed for it at once, at least FEWEST_ROUNDS times.
+        """
+        limit = share(gain, "gain")
+        return self._stated(Gain(str(self), limit, False, (), 0.0, getattr(gain, "source", "")))
+
+    def no_load_loses_more_than(self, loss: float) -> Claim:
+        """Claim that NCQ adds at most this share to the mean service time of any one load."""
+        limit = -share(loss, "loss")
+        return self._stated(Gain(str(self), limit, True, (), 0.0, getattr(loss, "source", "")))
+
+    def _stated(self, said: Gain) -> Claim:
+        said = replace(said, traces=self.rounds.so_far(self.requests))
+        while not self._enough(said):
+            spent_s = said.spent_s + self.rounds.one_more(self.requests)
+            said = replace(said, traces=self.rounds.so_far(self.requests), spent_s=spent_s)
+        return stated(said, self.judge)
+
+    def _enough(self, said: Gain) -> bool:
+        """Whether the claim is settled, or as good as it gets."""
+        if min((len(each.rounds) for each in said.traces), default=0) < FEWEST_ROUNDS:
+            return False
+        open_yet = look_at_gain(said, self.judge.noise).reason == "budget"
+        return not open_yet or said.spent_s >= self.judge.budget_s
+
+    def __str__(self) -> str:
+        return "multitasking" + (f".first({self.requests})" if self.requests else "")
+
+    __repr__ = __str__
+
+
+class VisitRounds:
+    """Rounds on the drive of a visit."""
+
+    def __init__(self, visit: "OpenVisit") -> None:
+        self._visit = visit
+        self._fits: dict[int | None, Sequence[Fit]] = {}
+        self._done: dict[int | None, list[tuple[Round, ...]]] = {}
+
+    def so_far(self, first: int | None) -> tuple[ReplayedTrace, ...]:
+        """As of Rounds."""
+        if not self._done.get(first):
+            return ()
+        rounds = zip(*self._done[first], strict=True)
+        return tuple(
+            ReplayedTrace(
+                trace=fit.name,
+                requests=len(fit.fitted.trace),
+                in_flight=fit.in_flight,
+                seconds=fit.fitted.trace.seconds,
+                notes=fit.fitted.notes,
+                rounds=of_one,
+            )
+            for fit, of_one in zip(self._fits[first], rounds, strict=True)
+        )
+
+    def one_more(self, first: int | None) -> float:
+        """As of Rounds.  Raises as `turns` and `Turns.round` do."""
+        with turns(self._visit) as by_turns:
+            if first not in self._fits:
+                self._fits[first] = self._fitted(by_turns, first)
+            done = self._done.setdefault(first, [])
+            round_ = tuple(by_turns.round(fit, len(done)) for fit in self._fits[first])
+        done.append(round_)
+        return sum(each.seconds for each in round_)
+
+    def _fitted(self, by_turns: Turns, first: int | None) -> Sequence[Fit]:
+        capacity = self._visit.kernel_capacity_bytes()
+        made = {name: generated(name, capacity) for name in LOADS}
+        return [
+            by_turns.fit(name, trace, capacity, LOADS[name].in_flight, first)
+            for name, trace in made.items()
+        ]
+
+
+def generated(name: str, capacity_bytes: int) -> Trace:
+    """The trace of one of the nine loads for a drive of such a capacity."""
+    return generate(LOADS[name], Drive(capacity_bytes), SEED)
+
+
+def why_not(visit: "OpenVisit") -> str:
+    """Why nothing is to be compared on the drive of a visit; "" when something is.
+
+    Raises DriveFault for a drive without NCQ whose model has it by the firmware matrix.
+    """
+    if depth_of(visit) is not None:
+        return ""
+    who = visit.drive.identity
+    promised = visit.model.queue_depth
+    if promised > 1:
+        raise DriveFault(
+            f"{visit.visit.cell.slot}: {who.model} {who.serial} does not queue, and its model "
+            f"holds {promised} requests by the firmware matrix. {visit.ladder.first_broken}"
+        )
+    return (
+        f"{visit.visit.cell.slot}: {who.model} {who.serial} has no NCQ to gain by; as a baseline "
+        "for others its service times are in `leadline trace replay`"
+    )

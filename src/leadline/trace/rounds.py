@@ -1,0 +1,58 @@
+"""What replays of a trace showed: times of its requests, round by round."""
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+
+@dataclass(frozen=True)
+class Times:
+    """Requests of one kind: how many, and their mean time from submission to completion."""
+
+    count: int = 0
+    mean_s: float = 0.0
+
+    def __add__(self, other: "Times") -> "Times":
+        count = self.count + other.count
+        total = self.count * self.mean_s + other.count * other.mean_s
+        return Times(count, total / count if count else 0.0)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What one replay showed; `seconds` is how long it took."""
+
+    reads: Times
+    writes: Times
+    seconds: float
+
+    @property
+    def all(self) -> Times:
+        """Reads and writes together."""
+        return self.reads + self.writes
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of one trace: the replay with NCQ off, and with it on; None without NCQ."""
+
+    off: Replayed
+    on: Replayed | None
+
+    @property
+    def seconds(self) -> float:
+        """How long its replays took."""
+        return self.off.seconds + (self.on.seconds if self.on else 0.0)
+
+
+class ReplayedTrace(BaseModel):
+    """One trace on one drive: what was done to it, and its rounds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    trace: str
+    requests: int
+    in_flight: int
+    seconds: float
+    notes: tuple[str, ...]
+    rounds: tuple[Round, ...]

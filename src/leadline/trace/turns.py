@@ -1,0 +1,134 @@
+"""Replays on the drive of a visit, with NCQ off and on by turns; each on record as it ends."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from leadline.drive import queue_depth, settings
+from leadline.plans import alternating
+from leadline.results.schema import Environment
+from leadline.trace.fitting import Fitted, fit
+from leadline.trace.replay_job import Timing
+from leadline.trace.replaying import replay
+from leadline.trace.rounds import Replayed, Round
+from leadline.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from leadline.visiting import OpenVisit
+
+UNQUEUED = 1
+"""A device queue depth at which commands are not queued at all: READ DMA."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A trace made to fit the drive; `in_flight` is how many of its requests are kept there."""
+
+    name: str
+    fitted: Fitted
+    in_flight: int
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The drive is this one's: admitted to, its settings pinned.
+
+    `depth` is the device queue depth with NCQ on, None for a drive without it; `writes` whether
+    it may be written to.
+    """
+
+    visit: "OpenVisit"
+    depth: int | None
+    writes: bool
+
+    def fit(
+        self, name: str, trace: Trace, traced_bytes: int, in_flight: int, most: int | None
+    ) -> Fit:
+        """A trace of a drive of `traced_bytes`, or its first `most` requests, for this drive."""
+        fitted = fit(
+            trace,
+            capacity_bytes=self.visit.kernel_capacity_bytes(),
+            traced_bytes=traced_bytes,
+            block_bytes=self._logical_block_bytes(),
+            writes=self.writes,
+            most=most,
+        )
+        return Fit(name, fitted, in_flight)
+
+    def round(self, asked: Fit, number: int, timing: Timing = "fast") -> Round:
+        """One replay with NCQ off and one with it on; every other round the other way round.
+
+        `number` counts the rounds of this trace from 0.  Raises as `replay` and
+        `queue_depth.set_depth` do.
+        """
+        depths = (UNQUEUED,) if self.depth is None else (UNQUEUED, self.depth)
+        done: dict[int, Replayed] = {}
+        for place, side in enumerate(alternating(number, len(depths)), number * len(depths)):
+            self._set_depth(depths[side])
+            said = f"{asked.name}, round {number + 1}, device queue depth {depths[side]}"
+            trace = asked.fitted.of_replay(place)
+            self.visit.station.live.show(
+                f"  {self.visit.visit.cell.id}: {said}: {len(trace)} requests under way"
+            )
+            host, node = self.visit.station.host, self.visit.drive.node
+            done[side] = replay(host, node, trace, asked.in_flight, timing, writes=self.writes)
+            self._keep(said, done[side])
+        return Round(off=done[0], on=done.get(1))
+
+    def give_back(self) -> None:
+        """The device queue depth as the kernel had it."""
+        self._set_depth(self.visit.kernel_queue_depth)
+
+    def _set_depth(self, depth: int) -> None:
+        visit, station = self.visit, self.visit.station
+        queue_depth.set_depth(station.host, station.journal, visit.drive, depth, visit.ladder)
+
+    def _logical_block_bytes(self) -> int:
+        path = f"/sys/block/{self.visit.drive.name}/queue/logical_block_size"
+        return int(self.visit.station.host.read_file(path))
+
+    def _keep(self, which: str, seen: Replayed) -> None:
+        """A run that is killed keeps what it has measured."""
+        cell = self.visit.visit.cell
+        said = (
+            f"reads: {seen.reads.count} of {1e3 * seen.reads.mean_s:.6g} ms on average; "
+            f"writes: {seen.writes.count} of {1e3 * seen.writes.mean_s:.6g} ms; "
+            f"in {seen.seconds:.6g} s"
+        )
+        name = f"replay on {cell.id} of {which}"
+        self.visit.station.record.add(Environment(rig=cell.rig, name=name, value=said))
+
+
+@contextmanager
+def turns(visit: "OpenVisit") -> Iterator[Turns]:
+    """The drive of a visit made ready for replays, and its queue depth given back.
+
+    It is written to where both keys allow it.  Raises as `OpenVisit.admitted` does, and
+    DriveFault where something has taken away the NCQ that the drive has.
+    """
+    station = visit.station
+    depth = depth_of(visit)  # by the ladder, which is climbed before anything is set
+    writes = visit.spec.writes == "allowed" and station.run.allow_writes
+    visit.admitted("write" if writes else "change a setting")
+    settings.pin(station.host, station.journal, visit.drive)
+    opened = Turns(visit, depth, writes)
+    try:
+        yield opened
+    finally:
+        opened.give_back()
+        station.live.clear()
+
+
+def depth_of(visit: "OpenVisit") -> int | None:
+    """The device queue depth with NCQ on; None for a drive that has none: it is the baseline.
+
+    So is one behind an IDE port, which hides whether it has.  A drive that has NCQ, and on which
+    something took it away, is no baseline: setting its depth fails, and says what did.
+    """
+    if any(rung.name == "advertised" and rung.holds is False for rung in visit.ladder.rungs):
+        return None
+    if visit.kernel_queue_depth > UNQUEUED:
+        return visit.kernel_queue_depth
+    advertised = visit.drive.identify.ncq.queue_depth if visit.drive.identify else UNQUEUED
+    return advertised if advertised > UNQUEUED else None
