@@ -31,6 +31,7 @@ class SummaryRow:
     drive_seconds: float | None
     message: str
     explanation: str
+    cause: str = ""
 
     @classmethod
     def from_facts(cls, node: str, facts: Mapping[str, Any]) -> "SummaryRow":
@@ -44,6 +45,7 @@ class SummaryRow:
             drive_seconds=facts.get("drive_seconds"),
             message=str(facts.get("message", "")),
             explanation=str(facts.get("explanation", "")),
+            cause=str(facts.get("cause", "")),
         )
 
 
@@ -70,7 +72,15 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
     for row in rows:
         if row.outcome is Ended.SKIPPED and row.message:
             console.print(f"skipped: {row.claim} of {row.cell}: {row.message}", soft_wrap=True)
+        if row.outcome is Ended.FAIL and (why := _why(row)):
+            console.print(f"failed: {row.claim} of {row.cell}: {why}", soft_wrap=True)
     return text.getvalue()
+
+
+def _why(row: SummaryRow) -> str:
+    """The cause in a few words, else the first line of what was said."""
+    first, *_ = row.message.splitlines() or [""]
+    return row.cause or first.removeprefix(f"{_WORDS[Ended.FAIL]}: ")
 
 
 def _count(rows: Sequence[SummaryRow], seconds: float) -> str:
