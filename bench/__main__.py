@@ -13,6 +13,7 @@ NAMES = {
     "cold": "from a fresh clone with an empty cache to the summary table (minutes)",
     "rates": "rates of slices against the same fio job run by hand, interleaved",
     "power": "PDUs: against powerman, four side by side, and after an unplugging",
+    "faults": "each seeded fault of a drive, through `leadline hil`: is it named? (half an hour)",
     "pdu_faults": "each fault of a PDU on each family: a table of what came of it (minutes)",
     "matrix": "a matrix of 100,000 cells planned, and 10,000 tests of it collected",
     "model": "the virtual drive against its profile, a million operations verified (minutes)",
@@ -23,6 +24,8 @@ NAMES = {
     "practice": "two long runs compared, on the same drives as in truth (an hour)",
     "dips": "depth curves on virtual drives, healthy and with a seeded dip (an hour)",
 }
+OF_WORDS = {"faults"}
+"""Benchmarks that take words of their own: ./run bench faults V2 V4 --seed 7."""
 GROUPS = {"verdicts": ("ratios", "curves", "verdict_speed", "truth", "practice", "dips")}
 
 
@@ -45,10 +48,13 @@ def main() -> int:
             [],
         ],  # argparse holds no name at all against it, too, help="all when none is given"
     )
-    asked = parser.parse_args().name or list(NAMES)
+    words = sys.argv[1:]
+    own = words[1:] if OF_WORDS.intersection(words[:1]) else []
+    asked = parser.parse_args(words[: len(words) - len(own)]).name or list(NAMES)
     within = True
     for name in [one for each in asked for one in GROUPS.get(each, (each,))]:
-        figures = importlib.import_module(f"bench.{name}").measure()
+        measure = importlib.import_module(f"bench.{name}").measure
+        figures = measure(own) if own else measure()
         print(json.dumps({"benchmark": name, **figures}), flush=True)
         within = within and bool(figures["within_limits"])
     return 0 if within else 1

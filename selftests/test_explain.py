@@ -64,6 +64,11 @@ def test_a_failure_does_not_hold() -> None:
     assert first == f"FAIL: {THREE_TIMES} does not hold on bench-a"
 
 
+def test_a_failure_names_its_cause_where_that_is_known() -> None:
+    verdict = replace(PASSED, outcome=Outcome.FAIL, cause="not queueing")
+    assert explained(verdict)[0] == f"FAIL: not queueing: {THREE_TIMES} does not hold on bench-a"
+
+
 @pytest.mark.parametrize(
     ("reason", "words"),
     [

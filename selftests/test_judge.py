@@ -67,7 +67,7 @@ def test_a_serialising_drive_fails_and_the_message_has_every_figure() -> None:
     with pytest.raises(ClaimFailed) as failure:
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     text = str(failure.value)
-    assert "FAIL: random_read.at(depth=8) >= 3 * random_read.at(depth=1)" in text
+    assert "FAIL: not queueing: random_read.at(depth=8) >= 3 * random_read.at(depth=1)" in text
     for needed in ("bench-slot1", "ratio: 1.", "threshold: >= 3", "drive-seconds", "leadline hil"):
         assert needed in text
     assert kept.verdicts[0].high is not None

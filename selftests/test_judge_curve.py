@@ -41,6 +41,7 @@ def test_a_dip_of_8_percent_is_found_and_named(depth: int) -> None:
     reads, kept = judged(drive(changed={depth: 0.92}))
     with pytest.raises(ClaimFailed) as failure:
         assert reads.curve().has_no_dip()
+    assert str(failure.value).startswith(f"FAIL: dip at depth {depth}: random_read.curve(")
     assert f"depth {depth} against {depth - 1} and {depth + 1}" in str(failure.value)
     chord = (healthy(depth - 1) + healthy(depth + 1)) / 2
     assert kept.verdicts[0].estimate == pytest.approx(0.92 * healthy(depth) / chord, abs=0.02)
@@ -84,6 +85,15 @@ def test_a_drive_that_collapses_at_its_last_depth() -> None:
         assert reads.curve().does_not_collapse(within=0.1)
     reads, _ = judged(drive())
     assert reads.curve().does_not_collapse(within=0.1)
+
+
+@pytest.mark.parametrize("last", [5, 12, 24, 31])
+def test_a_collapse_is_told_by_the_depth_above_which_the_rate_is_lost(last: int) -> None:
+    lower = dict.fromkeys(range(last + 1, 33), 0.4)
+    reads, kept = judged(drive(changed=lower))
+    with pytest.raises(ClaimFailed, match=rf"^FAIL: collapses above depth {last}: random_read"):
+        assert reads.curve().does_not_collapse(within=0.1)
+    assert kept.verdicts[0].cause == f"collapses above depth {last}"
 
 
 def test_a_few_depths_are_a_curve_too() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from leadline.drive.bind import Controller, Drive, Link
 from leadline.drive.kernel_watch import KernelHistory, KernelLog
-from leadline.drive.ladder import Facts, Ladder, Rung, judge
+from leadline.drive.ladder import Facts, Ladder, Rung, hides_ncq, judge
 from leadline.drive.overlap import Overlap, read_trace
-from leadline.drive.queue_depth import refuse
+from leadline.drive.queue_depth import refuse, refuse_switched_off
 from leadline.errors import DriveFault, Inconclusive, Misuse
 from selftests.drive_specimens import sata_drive, scsi_drive
 
@@ -71,7 +71,25 @@ def test_a_healthy_drive_climbs_every_rung() -> None:
         "overlap",
     ]
     assert climbed.first_broken is None
+    assert climbed.cause == ""
     assert climbed.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "cause"),
+    [
+        ({"ahci_caps": 0}, "the controller cannot queue: ahci at "),
+        ({"kernel_command_line": "libata.force=noncq"}, "the kernel takes queueing away: libata"),
+        ({"queue_depth": 1}, "a setting allows no queue: device queue depth is 1"),
+        ({"overlap": ALONE}, "requests do not overlap at the drive: "),
+    ],
+)
+def test_the_first_broken_rung_is_the_cause_in_a_line(given: dict[str, object], cause: str) -> None:
+    if "kernel_command_line" in given:
+        given = given | {"history": history(*BOOT[:3]), "queue_depth": 1}
+    said = ladder(replace(facts(), **given)).cause  # type: ignore[arg-type]
+    assert said.startswith(cause)
+    assert "\n" not in said
 
 
 def test_a_drive_that_does_not_advertise_ncq() -> None:
@@ -101,6 +119,7 @@ def on_ide(words: dict[int, int]) -> Facts:
 def test_an_ide_controller_is_the_cause_whether_the_drive_shows_its_word_76_there_or_not() -> None:
     for words in ({}, {75: 0, 76: 0, 77: 0, 78: 0}):
         broken = first_broken(on_ide(words))
+        assert hides_ncq(on_ide(words).drive) == bool(words)
         assert broken.name == "controller"
         assert "ata_piix takes 1 at once" in broken.found
 
@@ -232,6 +251,12 @@ def test_a_scsi_drive_has_rungs_of_its_own() -> None:
     assert first_broken(replace(given, queue_depth=1)).name == "setting"
 
 
+def test_what_an_ide_port_hides_is_no_fault_of_the_drive_and_elsewhere_it_is() -> None:
+    assert not hides_ncq(sata_drive())
+    assert not hides_ncq(sata_drive(words={76: 0x000E}))
+    assert not hides_ncq(scsi_drive())
+
+
 # Pairs that must not queue.
 
 
@@ -277,6 +302,18 @@ def test_error_handling_forbids_the_write_even_above_another_broken_rung() -> No
     both = ladder(replace(facts(), queue_depth=1, history=history(*BOOT, DISABLED)))
     with pytest.raises(DriveFault, match="error handling"):
         refuse("bench", sata_drive(), 32, both)
+
+
+def test_what_comes_after_the_ladder_was_climbed_forbids_every_later_write() -> None:
+    refuse_switched_off("bench", sata_drive(), history(*BOOT))
+    refuse_switched_off("bench", sata_drive(), history(*BOOT, DISABLED, *BOOT[1:]))
+    refuse_switched_off("bench", sata_drive(), history(*BOOT, DISABLED.replace("ata1", "ata2")))
+    with pytest.raises(
+        DriveFault,
+        match=r"on bench does not queue any more: error handling .*"
+        r"'NCQ disabled due to excessive errors'",
+    ):
+        refuse_switched_off("bench", sata_drive(), history(*BOOT, DISABLED))
 
 
 def test_a_drive_that_cannot_queue_is_not_set_deeper() -> None:

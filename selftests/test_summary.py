@@ -37,6 +37,22 @@ def test_what_was_skipped_has_its_reason_below() -> None:
     assert last == "skipped: depth_8_over_depth_1 of c: nothing is on record"
 
 
+def test_what_failed_has_its_cause_below_or_the_first_line_of_what_was_said() -> None:
+    rows = [
+        row("a", "fail", message="FAIL: not queueing: a claim\n  figures", cause="not queueing"),
+        row("b", "fail", message="FAIL: a claim does not hold on b\n  figures"),
+        row("c", "fail", message="the controller cannot queue: ata_piix\nadvertised: unknown"),
+        row("d", "fail"),
+        row("e", "excused", message="FAIL: a claim", cause="not queueing"),
+    ]
+    text = summary_table(rows, seconds=1, width=80)
+    assert text.splitlines()[-3:] == [
+        "failed: depth_8_over_depth_1 of a: not queueing",
+        "failed: depth_8_over_depth_1 of b: a claim does not hold on b",
+        "failed: depth_8_over_depth_1 of c: the controller cannot queue: ata_piix",
+    ]
+
+
 def test_a_narrow_terminal_loses_nothing() -> None:
     long = "bench-a-slot1-" + "X" * 80
     rows = [row(long, "inconclusive", estimate="1.44 [1.31, 1.57]", drive_seconds=130.2)]

@@ -20,6 +20,7 @@ from leadline.verdict.curve import (
     collapse_depths,
     contrast_of,
     fewest_passes,
+    last_that_keeps,
     least_dip,
     pass_order,
     plan_passes,
@@ -245,6 +246,16 @@ def test_the_best_depth_is_never_the_highest_itself() -> None:
     """A drive that still rises at its highest depth is held against the best before it."""
     sweep = Sweep({depth: (100.0 * depth,) for depth in range(1, 9)})
     assert collapse_depths(sweep) == (8, 7)
+
+
+def test_the_depth_above_which_the_rate_is_lost() -> None:
+    rates = {1: 100.0, 2: 200.0, 4: 400.0, 8: 800.0, 16: 730.0, 32: 300.0}
+    sweep = Sweep({depth: (rate,) for depth, rate in rates.items()})
+    assert last_that_keeps(sweep) == 16
+    dipping = Sweep({**sweep.rates, 16: (400.0,)})
+    assert last_that_keeps(dipping) == 8, "nearer to the last one's, which is as bad"
+    rising = Sweep({depth: (100.0 * depth,) for depth in range(1, 9)})
+    assert last_that_keeps(rising) == 7
 
 
 def test_curve_is_the_geometric_mean_of_the_passes() -> None:

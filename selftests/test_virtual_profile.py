@@ -66,6 +66,11 @@ def test_text_that_looks_like_a_number_stays_text(tmp_path: Path) -> None:
         ({"rotation": "{rpm: 7200, mb_per_s: 150}"}, 1, "channels: 1, for a disk has one arm"),
         ({"rotation": "{rpm: 1, mb_per_s: 150}"}, 8, "1025 to 65534"),
         (
+            {"write_cache": "false", "faults": "{partial_flush: {one_in: 9}}"},
+            1,
+            "partial_flush without a write cache",
+        ),
+        (
             {"rotation": "{rpm: 7200, mb_per_s: 150, full_stroke_ms: 0.1}", "channels": "1"},
             8,
             "no less than track_to_track_ms",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import RigTrouble
-from leadline.virtual.faults import Faults
+from leadline.virtual.faults import Faults, PartialFlush
 from leadline.virtual.profile import SECTOR_BYTES, Profile
 from leadline.virtual.store import Store, unwritten_pattern
 
@@ -76,6 +76,48 @@ def test_a_drive_that_ignores_flush_loses_what_was_flushed(tmp_path: Path) -> No
         store.flush()
         assert store.read(0, 8) == KIB4
     assert after_a_power_cut(tmp_path, profile, 0, 8) == unwritten_pattern(0, 8)
+
+
+LBAS = range(0, 200 * 16, 16)
+
+
+def partly_flushed(directory: Path, profile: Profile, *, cycle: int = 0) -> set[int]:
+    """Which of LBAS are there after a flush and a power cut; before it all of them are."""
+    store = Store(directory, profile, cycle=cycle)
+    for lba in LBAS:
+        store.write(lba, KIB4)
+    store.flush()
+    store.flush()  # a second one brings nothing back that the first has left out
+    assert all(store.read(lba, 8) == KIB4 for lba in LBAS)
+    assert not any(store.is_blank(lba, 8) for lba in LBAS)
+    store.close()
+    return {lba for lba in LBAS if after_a_power_cut(directory, profile, lba, 8) == KIB4}
+
+
+def test_a_partial_flush_loses_some_of_what_was_flushed_whole_stretches_at_once(
+    tmp_path: Path,
+) -> None:
+    fault = Faults(partial_flush=PartialFlush(one_in=10))
+    profile = drive(fault, cache_bytes=1 << 20)
+    kept = partly_flushed(tmp_path / "a", profile)
+    assert 5 <= len(LBAS) - len(kept) <= 40
+    for lba in set(LBAS) - kept:
+        assert after_a_power_cut(tmp_path / "a", profile, lba, 8) == unwritten_pattern(lba, 8)
+    assert partly_flushed(tmp_path / "b", profile) == kept, "the same seed, the same losses"
+    assert partly_flushed(tmp_path / "c", profile, cycle=1) != kept
+
+
+def test_what_a_flush_left_out_is_mended_by_writing_it_again(tmp_path: Path) -> None:
+    profile = drive(Faults(partial_flush=PartialFlush(one_in=1)))
+    with powered(tmp_path, profile) as store:
+        store.write(0, KIB4)
+        store.flush()
+        assert store.read(0, 8) == KIB4
+        store.write(0, bytes(4096))
+        assert store.read(0, 8) == bytes(4096)
+        store.write(0, bytes(2 * CACHE_SECTORS * SECTOR_BYTES))  # more than the cache: written
+        assert store.read(0, 8) == bytes(4096)
+    assert after_a_power_cut(tmp_path, profile, 0, 8) == bytes(4096)
 
 
 def test_without_a_write_cache_nothing_is_lost(tmp_path: Path) -> None:

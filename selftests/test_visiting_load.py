@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from leadline.claims import ClaimFailed, Load
+from leadline.claims import ClaimFailed, Load, NotPromised
 from leadline.drive.ladder import Rung
 from leadline.drive.overlap import Overlap
 from leadline.errors import DriveFault, RigTrouble
@@ -18,7 +18,7 @@ from leadline.running import VERDICTS
 from leadline.station import Station
 from leadline.visiting import OpenVisit
 from selftests.slice_drive import SliceDrive
-from selftests.visit_world import Bench, bench, kept, opened, station
+from selftests.visit_world import Bench, bench, kept, opened, station, watch_of
 
 __all__ = ["bench", "opened", "station"]  # fixtures
 
@@ -116,6 +116,47 @@ def test_a_queue_that_error_handling_switched_off_is_not_brought_back(
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert bench.file("queue/scheduler").read_text() == "none [mq-deadline]"
     assert "slices" not in bench.did
+
+
+def test_a_queue_that_is_switched_off_later_is_not_brought_back_either(
+    bench: Bench, opened: OpenVisit, reads: Load
+) -> None:
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    watch_of(opened.station).says("ata1.00: NCQ disabled due to excessive errors")
+    bench.did.clear()
+    with pytest.raises(DriveFault, match="does not queue any more"):
+        assert reads.at(depth=8) >= 2 * reads.at(depth=1)
+    assert bench.did == []
+
+
+UNABLE = (Rung("controller", False, "ata_piix takes 1 at once"),)
+
+
+def test_a_drive_that_cannot_queue_is_not_loaded_deeper_and_that_is_why_it_fails(
+    bench: Bench, opened: OpenVisit, reads: Load
+) -> None:
+    bench.rungs = UNABLE
+    bench.file("device/queue_depth").write_text("1")
+    opened.rebound(replace(bench.drive, queue_depth=1))
+    with pytest.raises(DriveFault, match=r"controller: BROKEN: ata_piix takes 1 at once"):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert "slices" not in bench.did
+    with pytest.raises(ClaimFailed):
+        assert reads.at(depth=1) >= 10_000
+
+
+def test_what_the_matrix_does_not_promise_is_not_missed(
+    bench: Bench, opened: OpenVisit, reads: Load, request: pytest.FixtureRequest
+) -> None:
+    bench.rungs = UNABLE
+    bench.file("device/queue_depth").write_text("1")
+    opened.rebound(replace(bench.drive, queue_depth=1))
+    opened.model = opened.model.model_copy(update={"queue_depth": 1})
+    said = r"promises no queue of MODEL \(queue_depth: 1\), and there is none: .*ata_piix"
+    with pytest.raises(NotPromised, match=said):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    with pytest.raises(pytest.skip.Exception, match=said), opened.test(request.node):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
 
 
 def test_slices_and_verdict_are_kept_and_reported(

@@ -8,19 +8,19 @@ ATA8-ACS 7.16.7.38 (word 75) and SATA 3 13.2.1.18 (word 76).
 
 import pytest
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("promised_queue_depth")]
 
 
 @pytest.mark.protocol("sata")
-def test_drive_advertises_ncq(identify, drive_model):
-    assert identify.ncq.supported, "word 76 bit 8 of IDENTIFY DEVICE is clear"
-    assert identify.ncq.queue_depth == drive_model.queue_depth
+def test_drive_advertises_ncq(ncq, promised_queue_depth):
+    assert ncq.supported, "word 76 bit 8 of IDENTIFY DEVICE is clear"
+    assert ncq.queue_depth == promised_queue_depth
 
 
 @pytest.mark.protocol("sata")
 @pytest.mark.must(ncq="required")
 def test_ncq_ladder_holds(ladder):
-    assert ladder.first_broken is None, str(ladder)
+    assert ladder.first_broken is None, f"{ladder.cause}\n{ladder}"
 
 
 @pytest.mark.must(ncq="required")

@@ -66,6 +66,10 @@ class NothingOnRecord(Exception):
     """There is nothing to agree with yet; what was measured is on record from now on."""
 
 
+class NotPromised(Exception):
+    """The drive lacks what the claim is about, and nobody has promised that of it."""
+
+
 class NeverAsserted(AssertionError):
     """A test stated a claim and ended without asking whether it holds."""
 

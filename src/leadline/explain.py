@@ -63,7 +63,8 @@ def _headline(verdict: Verdict, cell: str, statement: Statement) -> str:
     if verdict.outcome is Outcome.INCONCLUSIVE:
         return f"INCONCLUSIVE ({verdict.reason}): {statement} on {cell}: {_REASONS[verdict.reason]}"
     does = "holds" if verdict.outcome is Outcome.PASS else "does not hold"
-    return f"{verdict.outcome}: {statement} {does} on {cell}"
+    cause = f"{verdict.cause}: " if verdict.cause else ""
+    return f"{verdict.outcome}: {cause}{statement} {does} on {cell}"
 
 
 def _names(verdict: Verdict, statement: Statement) -> list[tuple[str, str]]:

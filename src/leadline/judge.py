@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from leadline.claims import Claim, NothingOnRecord, Settled
+from leadline.diagnosis import of_ratio
 from leadline.evidence import Block, Evidence
 from leadline.explain import explain
 from leadline.judge_arrival import settle_arrival
@@ -120,7 +121,8 @@ class SliceJudge:
                     verdict = replace(verdict, notes=(*verdict.notes, _price(plan, evidence)))
                 if verdict.outcome is Outcome.FAIL and isinstance(contrast, Ratio):
                     seen = self.hunt(contrast, verdict, evidence.seconds)
-                    verdict = replace(verdict, notes=(*verdict.notes, *seen))
+                    cause = of_ratio(contrast, verdict)
+                    verdict = replace(verdict, notes=(*verdict.notes, *seen), cause=cause)
         if self.noise.note and not isinstance(claim.statement, Within | Arrival):
             verdict = replace(verdict, notes=(*verdict.notes, self.noise.note))
         verdict = replace(verdict, notes=(*verdict.notes, *self.remarks.values()))

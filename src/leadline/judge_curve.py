@@ -17,6 +17,7 @@ from leadline.verdict.curve import (
     collapse_depths,
     contrast_of,
     fewest_passes,
+    last_that_keeps,
     pass_order,
     sweep_of,
     to_confirm,
@@ -57,6 +58,8 @@ def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
         if verdicts[suspect].outcome is not Outcome.PASS:
             break
     verdict = judge_curve(screen.sweep, verdicts, spent_s=spent, tolerance=said.tolerance)
+    failed = [each.depth for each, found in verdicts.items() if found.outcome is Outcome.FAIL]
+    verdict = replace(verdict, cause=f"dip at depth {failed[0]}" if failed else "")
     return _with_shape(verdict, screen.sweep)
 
 
@@ -68,6 +71,9 @@ def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     evidence = Evidence(judge.slice_s, spent_s=screen.spent_s)
     plan = _last_against_best(judge, said, collapse_depths(screen.sweep))
     verdict = judge.carry_out(plan, evidence, judge.curve_budget_s)
+    if verdict.outcome is Outcome.FAIL:
+        keeps = last_that_keeps(screen.sweep)
+        verdict = replace(verdict, cause=f"collapses above depth {keeps}")
     return _with_shape(verdict, screen.sweep)
 
 

@@ -36,7 +36,7 @@ _VERDICT_COLUMNS = (
     "threshold",
     "drive_seconds",
 )
-_WORDS = ("explanation", "notes")
+_WORDS = ("explanation", "notes", "cause")
 """Of a verdict's details: text for people, which may be said better without being changed."""
 
 

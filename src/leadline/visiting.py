@@ -12,9 +12,10 @@ import pytest
 
 from leadline.calibration import store
 from leadline.calibration.known import noise_of
-from leadline.claims import Claim, Load, NeverAsserted, NothingOnRecord
+from leadline.claims import Claim, Load, NeverAsserted, NothingOnRecord, NotPromised
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
+from leadline.depths import admit_depths
 from leadline.drive import arrivals, pair, queue_depth, settings, smart
 from leadline.drive.bind import Drive, bind
 from leadline.drive.finding import Finding, failed
@@ -269,6 +270,7 @@ class OpenVisit:
         What its checks found is kept, and said in `remarks` if it voids.
         """
         vetting = self._pinned(workload)
+        admit_depths(self, wanted)
         self.station.live.show(
             f"  {self.visit.cell.id}: {workload.name}, {len(wanted)} slices of "
             f"{wanted[0].seconds:.2g} s under way"
@@ -377,7 +379,7 @@ class OpenVisit:
             faults = self._faults(begin, item)
             if faults:
                 raise DriveFault(_told(faults, self.drive)) from error
-            if isinstance(error, NothingOnRecord):
+            if isinstance(error, NothingOnRecord | NotPromised):
                 pytest.skip(str(error))
             raise
         finally:
@@ -416,6 +418,8 @@ class OpenVisit:
 
 
 def _told(events: Sequence[KernelEvent], drive: Drive) -> str:
-    lines = [f"the kernel logged {len(events)} event(s) for {drive.node} while the test ran:"]
+    kinds = ", ".join(dict.fromkeys(event.kind for event in events))
+    where = f"{drive.node} while the test ran: {kinds}"
+    lines = [f"the kernel logged {len(events)} event(s) for {where}"]
     lines += [f"  {event.kind} (blame: {event.blame}): {event.text}" for event in events]
     return "\n".join(lines)

@@ -24,6 +24,15 @@ from leadline.drive.tracing import TracingMissing
 from leadline.errors import Inconclusive
 from leadline.host.connection import Host
 
+_CAUSES = {
+    "advertised": "the drive offers no queue",
+    "controller": "the controller cannot queue",
+    "kernel": "the kernel takes queueing away",
+    "setting": "a setting allows no queue",
+    "error handling": "error handling switched queueing off",
+    "overlap": "requests do not overlap at the drive",
+}
+
 AHCI_SNCQ = 1 << 30  # AHCI 1.3.1, 3.1.1: HBA capabilities, Supports Native Command Queuing
 CMDQUE = 1 << 1  # SPC-4 6.6.2: byte 7 of the standard INQUIRY data
 CANNOT_QUEUE = ("advertised", "controller", "kernel")
@@ -56,6 +65,12 @@ class Ladder:
     def first_broken(self) -> Rung | None:
         """The lowest rung that is known to be broken: the cause, where those above are effects."""
         return next((rung for rung in self.rungs if rung.holds is False), None)
+
+    @property
+    def cause(self) -> str:
+        """Why the drive does not queue, in a line; "" where no rung is known to be broken."""
+        rung = self.first_broken
+        return f"{_CAUSES[rung.name]}: {rung.found}" if rung else ""
 
     @property
     def unknown(self) -> tuple[Rung, ...]:
@@ -198,14 +213,24 @@ def _scsi_rungs(facts: Facts) -> Iterator[Rung]:
     yield _overlap(facts)
 
 
+HIDDEN = "IDENTIFY word 76 bit 8 is 0, which behind a port without SATA link says nothing"
+
+
+def hides_ncq(drive: Drive) -> bool:
+    """Whether what the drive offers cannot be seen: HIDDEN says why.
+
+    Word 76 is for SATA devices (ACS-4 7.13.6.26); an IDE port or its bridge hides it, and the
+    controller, not the drive, is then the cause.
+    """
+    offers = drive.identify is not None and drive.identify.ncq.supported
+    return not offers and drive.link is not None and not drive.link.speed
+
+
 def _advertised(facts: Facts) -> Rung:
     assert facts.drive.identify is not None
     ncq = facts.drive.identify.ncq
-    if not ncq.supported and facts.drive.link and not facts.drive.link.speed:
-        # Word 76 is for SATA devices (ACS-4 7.13.6.26); an IDE port or its bridge hides it, and
-        # the controller, not the drive, is then the cause.
-        found = "IDENTIFY word 76 bit 8 is 0, which behind a port without SATA link says nothing"
-        return Rung("advertised", None, found)
+    if hides_ncq(facts.drive):
+        return Rung("advertised", None, HIDDEN)
     if not ncq.supported:
         return Rung("advertised", False, "IDENTIFY word 76 bit 8 is 0: no NCQ")
     found = f"IDENTIFY word 76 bit 8 is 1, word 75 gives a depth of {ncq.queue_depth}"
@@ -268,7 +293,7 @@ def _setting(facts: Facts) -> Rung:
 
 
 def _error_handling(facts: Facts) -> Rung:
-    event = _last(facts, "ncq-disabled")
+    event = switched_off(facts.drive, facts.history)
     if event:
         when = f" {event.seconds:.3f} s after boot"
         depth = f"; sysfs still reads {facts.queue_depth}" if facts.queue_depth else ""
@@ -287,10 +312,20 @@ def _overlap(facts: Facts) -> Rung:
 
 def _last(facts: Facts, kind: str, *, since_attached: bool = True) -> KernelEvent | None:
     """The latest event of that kind about this drive, of this boot or since it was attached."""
-    drive = facts.drive
-    attached = facts.history.attached_at(drive.link.device) if drive.link else None
+    return _latest(facts.drive, facts.history, kind, since_attached=since_attached)
+
+
+def switched_off(drive: Drive, history: KernelHistory) -> KernelEvent | None:
+    """The event by which error handling ended queueing to the drive since it was last set up."""
+    return _latest(drive, history, "ncq-disabled", since_attached=True)
+
+
+def _latest(
+    drive: Drive, history: KernelHistory, kind: str, *, since_attached: bool
+) -> KernelEvent | None:
+    attached = history.attached_at(drive.link.device) if drive.link else None
     since = attached if since_attached and attached is not None else 0.0
-    for event in reversed(facts.history.events):
+    for event in reversed(history.events):
         about = concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
         if event.kind == kind and about and event.seconds >= since:
             return event

@@ -5,7 +5,8 @@ time: for those the device queue depth is 32 and the offered depth 1.
 """
 
 from leadline.drive.bind import Drive
-from leadline.drive.ladder import CANNOT_QUEUE, Ladder
+from leadline.drive.kernel_watch import KernelHistory
+from leadline.drive.ladder import CANNOT_QUEUE, Ladder, switched_off
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import FileTrouble, Host
 from leadline.host.journal import Journal
@@ -65,17 +66,40 @@ def refuse(host_name: str, drive: Drive, depth: int, ladder: Ladder) -> None:
     if depth < 1 or (limit is not None and depth > limit):
         most = f" to {limit}" if limit else " or more"
         raise Misuse(f"{drive.spec.slot}: a device queue depth of {depth} cannot be: it is 1{most}")
-    # Any write after error handling switched NCQ off would bring it back and hide the fault.
-    reasons = ("error handling", *(CANNOT_QUEUE if depth > 1 else ()))
-    broken = next((r for r in ladder.rungs if r.holds is False and r.name in reasons), None)
-    if broken:
-        raise DriveFault(
-            f"{drive.spec.slot}: {drive.identity.model} {drive.identity.serial} on {host_name} "
-            f"does not queue, so its device queue depth is not set to {depth}. {broken}"
-        )
+    refuse_unqueued(host_name, drive, depth, ladder)
     advertised = drive.identify.ncq.queue_depth if drive.identify else depth
     if depth > advertised:
         raise Misuse(
             f"{drive.spec.slot}: {drive.identity.model} holds {advertised} commands at most "
             f"(IDENTIFY word 75), and a device queue depth of {depth} was asked for"
         )
+
+
+def refuse_unqueued(host_name: str, drive: Drive, depth: int, ladder: Ladder) -> None:
+    """Raise DriveFault where a broken rung of the ladder forbids this depth."""
+    # Any write after error handling switched NCQ off would bring it back and hide the fault.
+    reasons = ("error handling", *(CANNOT_QUEUE if depth > 1 else ()))
+    broken = next((r for r in ladder.rungs if r.holds is False and r.name in reasons), None)
+    if broken:
+        raise DriveFault(
+            f"{_who(host_name, drive)} does not queue, so its device queue depth is not set to "
+            f"{depth}. {broken}"
+        )
+
+
+def refuse_switched_off(host_name: str, drive: Drive, history: KernelHistory) -> None:
+    """Raise DriveFault where error handling has switched queueing off by now.
+
+    The ladder is climbed once, and knows nothing of what came later; ``history`` does.
+    """
+    event = switched_off(drive, history)
+    if event:
+        raise DriveFault(
+            f"{_who(host_name, drive)} does not queue any more: error handling switched it off, "
+            f"the kernel log says {event.text!r}. Another write to its device queue depth would "
+            "bring queueing back and hide that; boot the rig anew to test it further"
+        )
+
+
+def _who(host_name: str, drive: Drive) -> str:
+    return f"{drive.spec.slot}: {drive.identity.model} {drive.identity.serial} on {host_name}"

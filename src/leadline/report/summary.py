@@ -33,6 +33,7 @@ class SummaryRow:
     explanation: str
     not_needed: str = ""
     """The known issue that excuses a claim which passes."""
+    cause: str = ""
 
     @classmethod
     def from_facts(cls, node: str, facts: Mapping[str, Any]) -> "SummaryRow":
@@ -47,6 +48,7 @@ class SummaryRow:
             message=str(facts.get("message", "")),
             explanation=str(facts.get("explanation", "")),
             not_needed=str(facts.get("not_needed", "")),
+            cause=str(facts.get("cause", "")),
         )
 
 
@@ -76,7 +78,15 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
         if row.not_needed:
             said = f"no longer needed, {row.claim} of {row.cell} passes: {row.not_needed}"
             console.print(said, soft_wrap=True)
+        if row.outcome is Ended.FAIL and (why := _why(row)):
+            console.print(f"failed: {row.claim} of {row.cell}: {why}", soft_wrap=True)
     return text.getvalue()
+
+
+def _why(row: SummaryRow) -> str:
+    """The cause in a few words, else the first line of what was said."""
+    first, *_ = row.message.splitlines() or [""]
+    return row.cause or first.removeprefix(f"{_WORDS[Ended.FAIL]}: ")
 
 
 def _count(rows: Sequence[SummaryRow], seconds: float) -> str:

@@ -56,6 +56,7 @@ def verdict_facts(verdict: "Verdict", explanation: str) -> dict[str, object]:
     return {
         "verdict": verdict.outcome.value,
         "reason": verdict.reason,
+        "cause": verdict.cause,
         "estimate": estimate_text(verdict),
         "ratio": verdict.estimate,
         "low": finite(verdict.low),

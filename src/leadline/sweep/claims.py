@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from leadline.diagnosis import NOT_QUEUEING, ONE_AT_A_TIME
 from leadline.load.recorded_job import RECORDED_VOIDS, RecordedRun
 from leadline.sweep.evidence import as_run, of_load
 from leadline.sweep.words import explain
@@ -15,10 +16,6 @@ from leadline.verdict.runs import judge_runs
 from leadline.verdict.verdict import Direction, Verdict
 
 QUEUEING = "queueing"
-ONE_AT_A_TIME = 2.0
-"""What a deeper queue can gain when the drive works on one request at a time: the host's
-part of a request then overlaps with the drive's part of another, and two stages that
-overlap fully are twice as fast."""
 QUEUEING_SOURCE = (
     "one request at a time gains at most a factor of 2, the host's part overlapping the "
     "drive's; docs/reference/judge.md"
@@ -206,7 +203,8 @@ def _finding(
     voids = [f"{name}: {run.file}: {RECORDED_VOIDS[name]}" for run in sides for name in run.voids]
     above = replace(as_run(top), most=max(as_run(top).most, ceiling))
     verdict = judge_runs(above, as_run(bottom), threshold, direction, voids=voids)
-    lead = "not queueing: random reads hardly get faster with depth; " if claim == QUEUEING else ""
+    hardly = f"{NOT_QUEUEING}: random reads hardly get faster with depth; "
+    lead = hardly if claim == QUEUEING else ""
     return Finding(
         claim=claim,
         rw=top.asked.rw,

@@ -224,6 +224,20 @@ def collapse_depths(sweep: Sweep) -> tuple[int, int]:
     return highest, max(others, key=lambda depth: curve[depth])
 
 
+def last_that_keeps(sweep: Sweep) -> int:
+    """Above which depth the rate of a curve that collapses is lost.
+
+    That is the deepest whose rate is nearer to the best one than to that of the highest depth,
+    by their logs: noise of a few per cent moves it only where the fall itself is gradual.
+    """
+    curve = sweep.curve
+    highest, best = collapse_depths(sweep)
+    middle = math.sqrt(curve[best] * curve[highest])
+    return max(
+        (depth for depth in curve if depth != highest and curve[depth] >= middle), default=best
+    )
+
+
 def contrast_of(below: float, at: float, above: float, share: float = 0.5) -> float:
     """The log of a rate over its chord: that of its neighbours, at `share` between them.
 

@@ -54,6 +54,8 @@ class Verdict:
     `p_against` is the always-valid p-value of the claim (the level at which the evidence
     would just have refuted it), 1 while nothing speaks against it: a FAIL by an interval
     has at most ALPHA.  It is what `many` corrects for many claims.
+    `cause` says in a few words what a FAIL has found of the drive, as in "dip at depth 11"; ""
+    where the claim itself says it all.
     """
 
     outcome: Outcome
@@ -72,3 +74,4 @@ class Verdict:
     voids: tuple[str, ...] = ()
     p_against: float = 1.0
     notes: tuple[str, ...] = ()
+    cause: str = ""

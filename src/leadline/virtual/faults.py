@@ -121,6 +121,12 @@ class WrongData(Entry):
     one_in: OneIn = Field(description=ONE_IN)
 
 
+class PartialFlush(Entry):
+    """A flush leaves some of what it should write in the volatile cache, and is acknowledged."""
+
+    one_in: OneIn = Field(description="one stretch of sectors in how many, on average")
+
+
 class Change(Entry):
     """What is different once the drive has been through so many power cycles."""
 
@@ -164,6 +170,7 @@ class Faults(Entry):
     ignore_flush: bool = Field(
         default=False, description="true (a flush is acknowledged and not done) or false"
     )
+    partial_flush: PartialFlush | None = Field(default=None, description="{one_in}")
     changes: tuple[Change, ...] = Field(
         default=(), description="a list of {after_cycle, and the fields that change}"
     )

@@ -168,7 +168,8 @@ def serve(profile: Profile, state: Path, mount_point: Path, cycle: int) -> None:
     """
     profile = profile.at_cycle(cycle)
     fuse = mount.load_fuse()
-    store = Store(state, profile)  # first, for it holds the lock on the state directory
+    # First, for it holds the lock on the state directory.
+    store = Store(state, profile, cycle=cycle)
     mount.prepare(mount_point)
     power_on_ns = time.monotonic_ns()
     service = Service(profile, cycle=cycle, power_on_ns=power_on_ns)

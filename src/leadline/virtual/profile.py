@@ -148,6 +148,8 @@ def _require_a_drive(drive: Profile) -> None:
         )
     if drive.rotation is not None and drive.rotation.write_behind and not drive.write_cache:
         raise Unfit("write_behind without a write cache", "write_cache: true, or write_behind: 0")
+    if drive.faults.partial_flush is not None and not drive.write_cache:
+        raise Unfit("a partial_flush without a write cache", "write_cache: true")
     worst = max(drive.faults.bad_lbas, default=0)
     if worst * SECTOR_BYTES >= drive.capacity_bytes:
         raise Unfit(f"the bad sector {worst}", "one below the capacity")

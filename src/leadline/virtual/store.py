@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import struct
 import threading
 from collections.abc import Iterable
@@ -39,10 +40,12 @@ class Store:
     written later on (a full disk); what could not be written then stays in memory.
     """
 
-    def __init__(self, directory: Path, profile: Profile) -> None:
+    def __init__(self, directory: Path, profile: Profile, *, cycle: int = 0) -> None:
         self._profile = profile
         self._cache_sectors = profile.cache_bytes // SECTOR_BYTES if profile.write_cache else 0
         self._unflushed: dict[int, bytes] = {}  # by sector, oldest write first
+        self._forgotten: dict[int, bytes] = {}  # by sector: a flush has left it out for good
+        self._leaving_out = random.Random(f"{profile.seed}:{cycle}:partial flush")
         self._lock = threading.Lock()
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -66,11 +69,11 @@ class Store:
         """The data of these sectors, as the host would read them."""
         with self._lock:
             data = self._on_flash(lba, sectors)
-            if not self._unflushed:
+            if not (self._unflushed or self._forgotten):
                 return data
             mixed = bytearray(data)
             for i in range(sectors):
-                waiting = self._unflushed.get(lba + i)
+                waiting = self._unflushed.get(lba + i) or self._forgotten.get(lba + i)
                 if waiting is not None:
                     mixed[i * SECTOR_BYTES : (i + 1) * SECTOR_BYTES] = waiting
             return bytes(mixed)
@@ -83,6 +86,7 @@ class Store:
                 self._put_on_flash(lba, data)
                 for i in range(sectors):
                     self._unflushed.pop(lba + i, None)
+                    self._forgotten.pop(lba + i, None)
                 return
             new = sum(lba + i not in self._unflushed for i in range(sectors))
             excess = len(self._unflushed) + new - self._cache_sectors
@@ -90,6 +94,7 @@ class Store:
                 self._write_back(list(self._unflushed)[: excess + self._cache_sectors // 4])
             for i in range(sectors):
                 self._unflushed.pop(lba + i, None)  # written again: now among the newest
+                self._forgotten.pop(lba + i, None)
                 self._unflushed[lba + i] = data[i * SECTOR_BYTES : (i + 1) * SECTOR_BYTES]
 
     def flush(self) -> None:
@@ -97,6 +102,7 @@ class Store:
         if self._profile.faults.ignore_flush:
             return
         with self._lock:
+            self._forget_some()
             self._write_back(self._unflushed)
 
     def close(self) -> None:
@@ -108,7 +114,7 @@ class Store:
         """Whether the host never wrote any of these sectors."""
         with self._lock:
             return not any(os.pread(self._written, sectors, lba)) and not any(
-                lba + i in self._unflushed for i in range(sectors)
+                lba + i in self._unflushed or lba + i in self._forgotten for i in range(sectors)
             )
 
     def _on_flash(self, lba: int, sectors: int) -> bytes:
@@ -124,6 +130,16 @@ class Store:
             (data if known else blank)[i * SECTOR_BYTES : (i + 1) * SECTOR_BYTES]
             for i, known in enumerate(written)
         )
+
+    def _forget_some(self) -> None:
+        """Leave out of this flush, and of every later one, what the drive's fault says."""
+        fault = self._profile.faults.partial_flush
+        if fault is None:
+            return
+        for run in _runs(sorted(self._unflushed)):
+            if self._leaving_out.random() * fault.one_in < 1.0:
+                for lba in run:
+                    self._forgotten[lba] = self._unflushed.pop(lba)
 
     def _write_back(self, lbas: Iterable[int]) -> None:
         for run in _runs(sorted(lbas)):

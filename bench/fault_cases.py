@@ -1,0 +1,330 @@
+"""What is seeded, on which drives, which tests are there for it, and what must come of them.
+
+Parameters are drawn: a check that holds for the values of one day alone is none.  The drive beside
+the faulty one is healthy, and the same tests must pass there.
+"""
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from bench.fault_rig import CAPACITY, HEALTHY, Seeded
+from leadline.drive import queue_depth
+from leadline.drive.bind import Drive, bind
+from leadline.drive.kernel_watch import LOG
+from leadline.host.connection import Host, open_host
+from leadline.inventory.rig import Rig
+
+Right = Mapping[str, tuple[str, str]]
+"""By claim: the outcome, and what must be found in what is said of it (a regular expression)."""
+
+EIGHT, OFF, NO_DIP = "depth_8_over_depth_1", "ncq_off_over_on", "no_dip"
+ADVERTISED, LADDER = "drive_advertises_ncq", "ncq_ladder_holds"
+ALLOWED = "kernel_allows_a_queue"
+READ_BACK = "every_read_beside_queued_writes_returns_what_was_written"
+CUT = "flushed_writes_outlast_a_power_cut_in_the_middle_of_the_load"
+BACK, READY = "drive_comes_back_as_itself", "ready_s"
+SIZE = "request_size"
+WORDS = {
+    EIGHT: "depth_8_is",
+    OFF: "switching_ncq_off",
+    NO_DIP: "no_depth_is_slower",
+    "no_collapse": "deepest_queue",
+    ADVERTISED: "advertises",
+    LADDER: "ladder",
+    ALLOWED: "kernel_allows",
+    "streams_ncq_on_over_off": "(streams_are_not_slower and 1.0-4)",
+    READ_BACK: "every_read_beside",
+    CUT: "flushed_writes_outlast",
+    BACK: "comes_back",
+    READY: "ready_in_time",
+    SIZE: "(arrive_as_large and 1024k)",
+}
+"""By which words pytest chooses the test of each claim."""
+LOST = r"after an abrupt power cut, \d+ of \d+ sectors are wrong\. The first: LBA \d+ holds "
+DISABLED = "NCQ disabled due to excessive errors"
+ENOUGH_READS = 30
+"""libata has given up queueing by then: it does after some ten errors."""
+PATIENCE_S = 300.0
+
+
+FAULTY, BESIDE = "faulty", "beside"
+"""The slots."""
+
+
+def nothing(rig: Rig) -> None:
+    """What most cases do beside their tests."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fault, seeded.
+
+    `before` is called with the rig, which is up, and `meanwhile` while the tests run.  `loses`
+    where something must have been lost, and may.
+    """
+
+    name: str
+    seeded: str
+    drives: tuple[Seeded, ...]
+    right: Right
+    kernel_arguments: str = ""
+    before: Callable[[Rig], None] = nothing
+    meanwhile: Callable[[Rig], None] = nothing
+    loses: bool = False
+
+    def right_for(self, slot: str) -> Right:
+        """What must come of the tests on one of the drives: beside the fault, that they pass."""
+        return self.right if slot == FAULTY else dict.fromkeys(self.right, ("pass", ""))
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments of `leadline hil`."""
+        chosen = " or ".join(WORDS[claim] for claim in self.right)
+        return ["--allow-writes", "--no-excuses", "-m", "acceptance", "-k", chosen]
+
+
+def sata(profile: Mapping[str, object], **fields: object) -> tuple[Seeded, Seeded]:
+    """A SATA drive that is so, and a healthy one beside it."""
+    faulty = Seeded(FAULTY, {**HEALTHY, **profile})
+    return replace(faulty, **fields), Seeded(BESIDE)  # type: ignore[arg-type]
+
+
+def scsi(profile: Mapping[str, object]) -> tuple[Seeded, Seeded]:
+    """The same of SCSI, each on an outlet of its own."""
+    profile = {**HEALTHY, **profile}
+    faulty = Seeded(FAULTY, profile, "virtio-scsi", kind="SCSI SSD", queue_depth=128)
+    return faulty, replace(faulty, slot=BESIDE, profile=HEALTHY)
+
+
+def serialises(chance: random.Random) -> Case:
+    read_ms = round(chance.uniform(15, 25), 1)
+    overhead_ms = round(read_ms * chance.uniform(0, 0.2), 1)
+    ways: list[dict[str, object]] = [{"channels": 1}, {"faults": {"serialise": True}}]
+    how = chance.choice(ways)
+    profile = {"read_ms": read_ms, "overhead_ms": overhead_ms, **how}
+    right = {EIGHT: ("fail", "^FAIL: not queueing: "), OFF: ("fail", "^FAIL: not queueing: ")}
+    return Case("V1", f"{how}, {read_ms} ms a read", sata(profile), right)
+
+
+def dips(chance: random.Random) -> Case:
+    depth, factor = chance.randint(2, 31), round(chance.uniform(1.3, 3), 2)
+    profile = {"faults": {"slow_depths": [{"at": depth, "factor": factor}]}}
+    right = {NO_DIP: ("fail", f"^FAIL: dip at depth {depth}: ")}
+    return Case("V2", f"{factor} times as slow at depth {depth}", sata(profile), right)
+
+
+def collapses(chance: random.Random) -> Case:
+    last, factor = chance.randint(9, 30), round(chance.uniform(1.5, 4), 2)
+    profile = {"faults": {"slow_depths": [{"beyond": last, "factor": factor}]}}
+    right = {"no_collapse": ("fail", f"^FAIL: collapses above depth {last}: ")}
+    return Case("V3", f"{factor} times as slow above depth {last}", sata(profile), right)
+
+
+UNABLE: Right = {
+    ADVERTISED: ("skipped", "says nothing; the NCQ ladder names the cause"),
+    LADDER: ("fail", "^the controller cannot queue: ata_piix"),
+    ALLOWED: ("fail", "nothing is queued"),
+    EIGHT: ("fail", "does not queue.* controller: BROKEN"),
+}
+
+
+def on_ide(chance: random.Random) -> Case:
+    return Case("V4", "on piix3-ide", sata({}, bus="ide"), UNABLE)
+
+
+def taken_away(chance: random.Random) -> Case:
+    port = chance.randint(1, 2)
+    drives = sata({})
+    ordered = drives if port == 1 else drives[::-1]
+    right = {
+        ADVERTISED: ("pass", ""),
+        LADDER: ("fail", f"^the kernel takes queueing away: .*libata.force={port}:noncq"),
+        ALLOWED: ("fail", "nothing is queued"),
+        EIGHT: ("fail", "does not queue.* kernel: BROKEN"),
+    }
+    force = f"libata.force={port}:noncq"
+    return Case("V5", force, ordered, right, force)
+
+
+def left_at_one(chance: random.Random) -> Case:
+    def before(rig: Rig) -> None:
+        with open_host(rig.host) as host:
+            host.write_value(queue_depth.path(bind(host, rig.drive(FAULTY))), "1")
+
+    right = {
+        LADDER: ("fail", "^a setting allows no queue: device queue depth is 1"),
+        ALLOWED: ("fail", "the device queue depth is 1"),
+        EIGHT: ("pass", ""),
+    }
+    return Case("V6", "device queue depth left at 1", sata({}), right, before=before)
+
+
+def read_errors(chance: random.Random) -> Case:
+    rate = round(chance.uniform(0.008, 0.015), 4)
+    right = {EIGHT: ("fail", "NCQ disabled")}
+    return Case(
+        "V7", f"{rate:.1%} of reads fail", sata({"faults": {"read_error_rate": rate}}), right
+    )
+
+
+def streams(chance: random.Random) -> Case:
+    factor = round(chance.uniform(8, 25), 1)
+    profile = {"faults": {"interfering_streams": {"factor": factor}}}
+    said = r"(?s)^FAIL: streams slower with NCQ: .*the device takes [\d.]+ times longer per command"
+    right = {"streams_ncq_on_over_off": ("fail", said)}
+    return Case("V9", f"streams {factor} times as slow when queued", sata(profile), right)
+
+
+def late(chance: random.Random) -> Case:
+    ready_s = round(chance.uniform(12, 20), 1)
+    profile = {"faults": {"changes": [{"after_cycle": 1, "ready_s": ready_s}]}}
+    right = {READY: ("fail", r"power_cycle.ready_within\(10\) does not hold")}
+    return Case("V10", f"ready {ready_s} s after a power cycle", scsi(profile), right)
+
+
+def another(chance: random.Random) -> Case:
+    what, value = chance.choice(
+        [("serial", "SN-OTHER"), ("firmware", "9.9"), ("capacity_bytes", 4 << 30)]
+    )
+    profile = {"faults": {"changes": [{"after_cycle": 1, what: value}]}}
+    right = {BACK: ("fail", what.partition("_")[0])}
+    return Case("V11", f"comes back with {what} {value}", scsi(profile), right)
+
+
+def flushes_in_part(chance: random.Random) -> Case:
+    one_in = chance.randint(50, 400)
+    profile = {"faults": {"partial_flush": {"one_in": one_in}}}
+    seeded = f"a flush leaves out one stretch in {one_in}"
+    return Case("V12", seeded, scsi(profile), {CUT: ("fail", LOST)})
+
+
+def loses_unflushed(chance: random.Random) -> Case:
+    cache = chance.choice([32, 64, 128]) << 20
+    drives = scsi({"cache_bytes": cache})
+    seeded = f"a volatile cache of {cache >> 20} MiB"
+    return Case("V13", seeded, drives[:1], {CUT: ("pass", "")}, loses=True)
+
+
+def misreads(chance: random.Random) -> Case:
+    one_in = chance.randint(20, 150)
+    profile = {"faults": {"wrong_data": {"one_in": one_in}}}
+    right = {READ_BACK: ("fail", r"wrong sectors: LBA \d+ holds |The first: LBA \d+ holds ")}
+    return Case("V14", f"one queued read in {one_in} has other data", scsi(profile), right)
+
+
+def large_fail(chance: random.Random) -> Case:
+    over = chance.choice([128, 256, 384])
+    profile = {"faults": {"large_requests": {"over_kib": over}}}
+    right = {SIZE: ("fail", "requests of this size fail|the kernel logged")}
+    return Case("V16", f"requests above {over} KiB fail", scsi(profile), right)
+
+
+def ignores_flush(chance: random.Random) -> Case:
+    profile = {"faults": {"ignore_flush": True}}
+    return Case("V21", "ignores flush", scsi(profile), {CUT: ("fail", LOST)})
+
+
+def noisy(chance: random.Random) -> Case:
+    profile = {"distribution": "exponential", "read_ms": round(chance.uniform(16, 28), 1)}
+    stalls = [{"after_s": 0, "seconds": 0.06, "every_s": round(chance.uniform(0.4, 0.7), 2)}]
+    drives = sata({**profile, "faults": {"stalls": stalls}})
+    return Case("V22", "noisy", drives[:1], {EIGHT: ("pass", "")})
+
+
+def warms_up(chance: random.Random) -> Case:
+    seconds = chance.randint(40, 120)
+    drives = sata({"warm_up": {"seconds": seconds, "factor": 1.1}})
+    return Case("V23", f"10 % slower in {seconds} s", drives[:1], {EIGHT: ("pass", "")})
+
+
+def disk(chance: random.Random) -> Case:
+    rotation = {"rpm": chance.choice([5400, 7200]), "mb_per_s": 150}
+    profile = {"channels": 1, "read_ms": 0.2, "write_ms": 0.2, "rotation": rotation}
+    called_ssd = Seeded(FAULTY, profile, kind="DISK THAT IS CALLED SSD")
+    as_disk = Seeded(BESIDE, profile, class_="hdd", kind="DISK")
+    right = {EIGHT: ("fail", "^FAIL: .*does not hold")}
+    return Case(
+        "V24", f"a disk of {rotation['rpm']} rpm called an SSD", (called_ssd, as_disk), right
+    )
+
+
+def disabled_early(chance: random.Random) -> Case:
+    lba = chance.randrange(1 << 10, CAPACITY >> 12) * 8
+
+    def before(rig: Rig) -> None:
+        with open_host(rig.host) as host:
+            node = bind(host, rig.drive(FAULTY)).node
+            for _ in range(ENOUGH_READS):
+                words = ["dd", f"if={node}", "of=/dev/null", "iflag=direct", "bs=4096", "count=1"]
+                host.run([*words, f"skip={lba // 8}"], deadline=120, check=False)
+                if DISABLED.encode() in host.run(["dmesg"], deadline=60).stdout:
+                    return
+        raise RuntimeError(f"{ENOUGH_READS} reads of a bad sector left NCQ on")
+
+    right = {
+        ADVERTISED: ("pass", ""),
+        LADDER: ("fail", f"^error handling switched queueing off: .*{DISABLED}"),
+        ALLOWED: ("pass", ""),
+        EIGHT: ("fail", f"does not queue.*{DISABLED}"),
+    }
+    drives = sata({"faults": {"bad_lbas": [lba]}})
+    return Case("V25", "NCQ disabled by errors before the run", drives, right, before=before)
+
+
+def disabled_later(chance: random.Random) -> Case:
+    def meanwhile(rig: Rig) -> None:
+        with open_host(rig.host) as host:
+            drive = bind(host, rig.drive(FAULTY))
+            assert drive.link is not None
+            _await_slices(host, drive)
+            host.write_value(LOG, f"{drive.link.device}: {DISABLED}\n")
+
+    right = {
+        LADDER: ("pass", ""),
+        EIGHT: ("fail", f"(?s)the kernel logged .*ncq-disabled.*{DISABLED}"),
+        OFF: ("fail", f"does not queue any more.*{DISABLED}"),
+    }
+    return Case("V25b", "NCQ disabled in a slice", sata({}), right, meanwhile=meanwhile)
+
+
+def _await_slices(host: Host, drive: Drive) -> None:
+    """Until the drive is under load: slices set its queue depth, and nothing before them does."""
+    before, limit = queue_depth.read(host, drive), time.monotonic() + PATIENCE_S
+    while queue_depth.read(host, drive) == before:
+        if time.monotonic() > limit:
+            raise RuntimeError(f"no slice began within {PATIENCE_S:g} s")
+        time.sleep(0.1)
+
+
+def not_promised(chance: random.Random) -> Case:
+    reason = r"the firmware matrix promises no queue of BENCH OLD \(queue_depth: 1\)"
+    right = dict.fromkeys(UNABLE, ("skipped", reason))
+    drives = sata({}, bus="ide", kind="OLD", queue_depth=1)
+    return Case("no-queue", "none, and none is promised", drives, right)
+
+
+CASES: Mapping[str, Callable[[random.Random], Case]] = {
+    "V1": serialises,
+    "V2": dips,
+    "V3": collapses,
+    "V4": on_ide,
+    "V5": taken_away,
+    "V6": left_at_one,
+    "V7": read_errors,
+    "V9": streams,
+    "V10": late,
+    "V11": another,
+    "V12": flushes_in_part,
+    "V13": loses_unflushed,
+    "V14": misreads,
+    "V16": large_fail,
+    "V21": ignores_flush,
+    "V22": noisy,
+    "V23": warms_up,
+    "V24": disk,
+    "V25": disabled_early,
+    "V25b": disabled_later,
+    "no-queue": not_promised,
+}

@@ -1,0 +1,217 @@
+"""Each seeded fault on a virtual rig, through the front door: is it caught, and by its name?
+
+`./run bench faults [FAULT ...] [--seed N]`; with `twins` instead, the story of two drives alike
+of which one has its NCQ off (`bench.fault_twins`).
+"""
+
+import argparse
+import random
+import re
+import secrets
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench import fault_twins
+from bench.fault_cases import CASES, FAULTY, Case
+from bench.fault_rig import Ran, hil, running, settings_of
+from leadline.results.record import FILE_NAME
+
+TWINS = "twins"
+TRIES = 3
+_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One case: what is wrong with what came of it, in words (nothing, if the fault was caught).
+
+    So of the last of its `tries`; `seconds` are those of all.
+    """
+
+    case: Case
+    ran: Ran
+    wrong: tuple[str, ...]
+    seconds: float
+    tries: int = 1
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether a verdict is INCONCLUSIVE."""
+        return any(row["outcome"] == "inconclusive" for row in self.ran.summary["outcomes"])
+
+
+def measure(words: Sequence[str] = ()) -> dict[str, object]:
+    """Each fault that `words` name, or all: what came of it.  A table, in Markdown, on stderr."""
+    asked = _arguments(words)
+    if asked.fault == [TWINS]:
+        return fault_twins.measure()
+    tried = []
+    for name in asked.fault or CASES:
+        tried.append(settled(drawn(name, asked.seed), asked.tries))
+        print(_row(tried[-1]), file=sys.stderr, flush=True)
+    print(table(tried), file=sys.stderr, flush=True)
+    wrong = [f"{each.case.name}: {said}" for each in tried for said in each.wrong]
+    return {
+        "seed": asked.seed,
+        "faults": {each.case.name: _figures(each) for each in tried},
+        "tried": len(tried),
+        "wrong": wrong,
+        "within_limits": not wrong,
+    }
+
+
+def _arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="./run bench faults",
+        description="Seed faults on virtual drives, and see whether `leadline hil` names them.",
+    )
+    parser.add_argument(
+        "fault", nargs="*", help=f"some of {', '.join(CASES)} (default: all); or {TWINS} alone"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=None, help="what parameters are drawn by (default: drawn)"
+    )
+    parser.add_argument(
+        "--tries", type=int, default=TRIES, help=f"where a verdict is INCONCLUSIVE ({TRIES})"
+    )
+    asked = parser.parse_args(words)
+    unknown = [name for name in asked.fault if name not in CASES]
+    if unknown and asked.fault != [TWINS]:
+        parser.error(f"unknown: {', '.join(unknown)}; some of {', '.join(CASES)}; or {TWINS} alone")
+    if asked.seed is None:
+        asked.seed = secrets.randbits(31)
+    return asked
+
+
+def drawn(name: str, seed: int) -> Case:
+    """The case of that name, its parameters by the seed and by nothing else."""
+    return CASES[name](random.Random(f"{seed}/{name}"))
+
+
+def settled(case: Case, tries: int = TRIES) -> Tried:
+    """The case tried until no verdict is INCONCLUSIVE, on a rig of its own each time.
+
+    A busy machine makes verdicts void, which says nothing of the drive.
+    """
+    tried = carry_out(case)
+    while tried.is_unsettled and tried.tries < tries:
+        again = carry_out(case)
+        seconds = tried.seconds + again.seconds
+        tried = replace(again, tries=tried.tries + 1, seconds=seconds)
+    return tried
+
+
+def carry_out(case: Case) -> Tried:
+    """Make the rig, seed the fault, run the tests that are there for it, and look."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with running(folder, case.drives, case.kernel_arguments) as (rig, matrix):
+            case.before(rig)
+            before = settings_of(rig)
+            with _beside(lambda: case.meanwhile(rig)):
+                ran = hil(rig, matrix, folder / "results", case.words)
+            moved = _moved(before, settings_of(rig))
+        lost = _lost(folder / "results") if case.loses else 1
+    unproven = () if lost else ("nothing was lost, so that nothing was shown",)
+    return Tried(case, ran, (*wrong_of(case, ran), *moved, *unproven), time.monotonic() - begun)
+
+
+@contextmanager
+def _beside(act: Callable[[], None]) -> Iterator[None]:
+    """While the block lasts, `act` runs in a thread of its own; what it raises is raised here."""
+    with ThreadPoolExecutor(1) as pool:
+        acting = pool.submit(act)
+        yield
+        acting.result()
+
+
+def wrong_of(case: Case, ran: Ran) -> Iterator[str]:
+    """What did not come as it must: each outcome, its words, and tests that were not run."""
+    for drive in case.drives:
+        found = ran.outcomes(drive.slot)
+        right = case.right_for(drive.slot)
+        for claim in sorted(found.keys() | right.keys()):
+            outcome, said = found.get(claim, ("not run", ""))
+            wanted, words = right.get(claim, ("not run", ""))
+            if outcome != wanted:
+                yield f"{drive.slot}: {claim}: {outcome}, expected {wanted}: {_first(said)}"
+            elif not re.search(words, said):
+                yield f"{drive.slot}: {claim}: {outcome} without {words!r}: {_first(said)}"
+    code = 1 if any(outcome == "fail" for outcome, _ in case.right.values()) else 0
+    if ran.code != code:
+        yield f"exit code {ran.code}, expected {code}"
+
+
+def _moved(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """What was not given back."""
+    return tuple(
+        f"{name} was {value!r} and is {after.get(name)!r}"
+        for name, value in before.items()
+        if after.get(name) != value
+    )
+
+
+def _lost(results: Path) -> int:
+    """How many sectors were old after a power cut, which they may be where nothing was flushed."""
+    with sqlite3.connect(results / FILE_NAME) as connection:
+        rows = connection.execute("select value from environment where name like 'verified %cut'")
+        found = [re.search(r"(\d+) old and never flushed", value) for (value,) in rows]
+    return sum(int(each[1]) for each in found if each)
+
+
+def _first(said: str) -> str:
+    """The first line, and what voids the evidence."""
+    first, *more = said.split("\n")
+    return "; ".join([first[:_SHOWN], *(line.strip() for line in more if "  void: " in line)])
+
+
+def _figures(tried: Tried) -> dict[str, Any]:
+    slots = [drive.slot for drive in tried.case.drives]
+    return {
+        "seeded": tried.case.seeded,
+        "outcomes": {
+            slot: {
+                claim: {"outcome": outcome, "said": said.partition("\n")[0]}
+                for claim, (outcome, said) in tried.ran.outcomes(slot).items()
+            }
+            for slot in slots
+        },
+        "wrong": list(tried.wrong),
+        "exit_code": tried.ran.code,
+        "tries": tried.tries,
+        "seconds": round(tried.seconds, 1),
+    }
+
+
+def table(tried: Sequence[Tried]) -> str:
+    """Fault, what was seeded, what came of the faulty drive and of the one beside it."""
+    head = (
+        "| fault | seeded | the faulty drive | beside it | right | s |\n|---|---|---|---|---|---|"
+    )
+    return "\n".join([head, *map(_row, tried)])
+
+
+def _row(tried: Tried) -> str:
+    others = [drive.slot for drive in tried.case.drives if drive.slot != FAULTY]
+    beside = [outcome for slot in others for outcome, _ in tried.ran.outcomes(slot).values()]
+    cells = (
+        tried.case.name,
+        tried.case.seeded,
+        "; ".join(
+            f"{claim}: {outcome}" + (f": {_first(said)}" if said else "")
+            for claim, (outcome, said) in tried.ran.outcomes(FAULTY).items()
+        ),
+        ", ".join(f"{beside.count(each)} {each}" for each in sorted(set(beside))) or "n.a.",
+        "yes" if not tried.wrong else "; ".join(tried.wrong),
+        f"{tried.seconds:.0f}",
+    )
+    return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"

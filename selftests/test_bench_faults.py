@@ -1,0 +1,200 @@
+"""The benchmark of seeded faults, without a rig: what it makes, and what it finds wrong."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import __main__ as front
+from bench import fault_twins, faults
+from bench.fault_cases import BESIDE, CASES, FAULTY, Case
+from bench.fault_rig import Ran, write_files
+from bench.faults import carry_out, drawn, measure, settled, wrong_of
+from leadline.inventory.matrix import load_matrix
+from leadline.inventory.plan import plan
+from leadline.inventory.rig import load_rig
+from leadline.virtual.machine import attachments
+from leadline.virtual.profile import load_profile
+
+SAID = {
+    "V1": "FAIL: not queueing: random_read.at(depth=8)",
+    "V6": "a setting allows no queue: device queue depth is 1\nthe device queue depth is 1",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_cases_rig_matrix_and_profiles_can_be_read(tmp_path: Path, name: str, seed: int) -> None:
+    case = drawn(name, seed)
+    rig_file, matrix_file = write_files(tmp_path, "r", case.drives, case.kernel_arguments)
+    rig, matrix = load_rig(rig_file), load_matrix(matrix_file)
+    assert [visit.cell.slot for visit in plan([rig], matrix)] == [d.slot for d in case.drives]
+    assert FAULTY in {drive.slot for drive in case.drives} <= {FAULTY, BESIDE}
+    assert len(attachments(rig)) == len(case.drives)
+    for drive in case.drives:
+        profile = load_profile(tmp_path / f"{drive.slot}.yaml")
+        spec = rig.drive(drive.slot)
+        assert (profile.serial, profile.wwn, profile.firmware) == (
+            spec.serial,
+            spec.wwn,
+            spec.firmware,
+        )
+        assert profile.is_scsi == (spec.protocol == "scsi")
+    for _, words in case.right.values():
+        re.compile(words)
+    assert case.words[-1].count(" or ") == len(case.right) - 1
+
+
+def test_parameters_are_drawn_by_the_seed_and_by_nothing_else() -> None:
+    assert drawn("V2", 1).seeded == drawn("V2", 1).seeded
+    assert len({drawn("V2", seed).seeded for seed in range(20)}) > 15
+
+
+def ran(case: Case, changed: Mapping[tuple[str, str], str] | None = None, code: int = 1) -> Ran:
+    """What comes of a case where all is as it must be, but for the outcomes of (slot, claim)."""
+    rows = [
+        {
+            "cell": f"r-{drive.slot}-M-1.0",
+            "claim": claim,
+            "outcome": (changed or {}).get((drive.slot, claim), outcome),
+            "message": SAID[case.name] if outcome == "fail" else "",
+        }
+        for drive in case.drives
+        for claim, (outcome, _) in case.right_for(drive.slot).items()
+    ]
+    return Ran(code, {"outcomes": rows, "verdicts": []})
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_as_it_must_be_has_nothing_wrong(name: str) -> None:
+    case = drawn(name, 1)
+    assert list(wrong_of(case, ran(case))) == []
+
+
+def test_whatever_is_not_as_it_must_be_is_told() -> None:
+    case = drawn("V1", 1)
+    claim = "depth_8_over_depth_1"
+    for slot, outcome, said in (
+        (FAULTY, "pass", f"faulty: {claim}: pass, expected fail: FAIL: not queueing"),
+        (FAULTY, "inconclusive", f"faulty: {claim}: inconclusive, expected fail"),
+        (BESIDE, "fail", f"beside: {claim}: fail, expected pass"),
+    ):
+        (wrong,) = wrong_of(case, ran(case, {(slot, claim): outcome}))
+        assert wrong.startswith(said)
+    other = {claim: ("fail", "^FAIL: dip"), **dict(list(case.right.items())[1:])}
+    (wrong,) = wrong_of(replace(case, right=other), ran(case))
+    assert wrong.startswith(f"faulty: {claim}: fail without '^FAIL: dip': FAIL: not queueing")
+    fewer = ran(case)
+    fewer.summary["outcomes"].pop()
+    assert list(wrong_of(case, fewer)) == ["beside: ncq_off_over_on: not run, expected pass: "]
+    assert list(wrong_of(case, ran(case, code=0))) == ["exit code 0, expected 1"]
+
+
+@pytest.fixture
+def without_a_rig(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """V6 where all is as it must be; what was done is kept, and settings move when told to."""
+    did: list[str] = []
+
+    @contextmanager
+    def running(folder: Path, drives: object, arguments: str) -> Iterator[tuple[Any, Path]]:
+        yield None, folder
+
+    def hil(rig: object, matrix: Path, results: Path, words: object) -> Ran:
+        did.append("hil")
+        return ran(drawn("V6", 1))
+
+    def settings_of(rig: object) -> dict[str, str]:
+        return {"faulty device/queue_depth": "32" if "moves" in did and "hil" in did else "1"}
+
+    def left_at_one(chance: Any) -> Case:
+        return replace(made(chance), before=lambda rig: did.append("before"))
+
+    made = CASES["V6"]
+    monkeypatch.setattr(faults, "running", running)
+    monkeypatch.setattr(faults, "hil", hil)
+    monkeypatch.setattr(faults, "settings_of", settings_of)
+    monkeypatch.setattr(faults, "CASES", {**CASES, "V6": left_at_one})
+    return did
+
+
+def test_it_prints_a_row_a_fault_and_figures(
+    without_a_rig: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", "faults", "V6", "--seed", "7"])
+    assert front.main() == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert (found["benchmark"], found["seed"], found["tried"]) == ("faults", 7, 1)
+    assert found["faults"]["V6"]["outcomes"]["beside"]["ncq_ladder_holds"]["outcome"] == "pass"
+    assert "| V6 | device queue depth left at 1 | ncq_ladder_holds: fail: a setting" in err
+    assert "| 3 pass | yes | " in err
+    assert without_a_rig == ["before", "hil"]
+
+
+@pytest.mark.parametrize(("unsettled", "tries"), [(0, 1), (2, 3), (9, 3)])
+def test_what_is_inconclusive_is_tried_again_and_what_is_wrong_is_not(
+    without_a_rig: list[str], monkeypatch: pytest.MonkeyPatch, unsettled: int, tries: int
+) -> None:
+    case = drawn("V6", 1)
+    claim = "ncq_ladder_holds"
+    came = iter(["inconclusive"] * unsettled + ["pass"] * 9)
+    monkeypatch.setattr(faults, "hil", lambda *_: ran(case, {(FAULTY, claim): next(came)}))
+    found = settled(case)
+    assert found.tries == tries
+    assert [each.partition(",")[0] for each in found.wrong] == [
+        f"faulty: {claim}: {'inconclusive' if unsettled > 2 else 'pass'}"
+    ]
+
+
+def test_what_is_not_given_back_is_wrong(without_a_rig: list[str]) -> None:
+    without_a_rig.append("moves")
+    found = measure(["V6"])
+    assert found["wrong"] == ["V6: faulty device/queue_depth was '1' and is '32'"]
+    assert found["within_limits"] is False
+
+
+def test_what_goes_wrong_beside_the_tests_is_not_lost(without_a_rig: list[str]) -> None:
+    def meanwhile(rig: object) -> None:
+        raise RuntimeError("no slice began")
+
+    with pytest.raises(RuntimeError, match="no slice began"):
+        carry_out(replace(drawn("V6", 1), meanwhile=meanwhile))
+
+
+def test_a_fault_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        measure(["V99"])
+    assert "unknown: V99; some of V1, V2" in capsys.readouterr().err
+
+
+def of_twins(difference: str = "no-difference: NCQ on over off is 1.12 [1, 1.2]") -> Ran:
+    came = [
+        ("off", fault_twins.WRITES, "skipped", "nothing is on record"),
+        ("off", fault_twins.READS, "skipped", "nothing is on record"),
+        ("off", fault_twins.REFILL, "fail", "FAIL\n  time: 24000 [23000, 25000] s"),
+        ("on", fault_twins.WRITES, "inconclusive", f"INCONCLUSIVE (void)\n  void: {difference}"),
+        ("on", fault_twins.READS, "fail", "FAIL: reads agrees with another M does not hold"),
+        ("on", fault_twins.REFILL, "pass", ""),
+    ]
+    rows = [
+        {"cell": f"r-{slot}-M-1.0", "claim": claim, "outcome": outcome, "message": said}
+        for slot, claim, outcome, said in came
+    ]
+    verdicts = [
+        {"cell": f"r-{slot}-M-1.0", "estimate": seconds, "explanation": "x.time_for(16 GB)"}
+        for slot, seconds in (("off", 24000.0), ("on", 4800.0))
+    ]
+    return Ran(1, {"outcomes": rows, "verdicts": verdicts})
+
+
+def test_the_story_of_the_twins_is_told_by_figures_and_what_is_not_so_by_name() -> None:
+    found = fault_twins.figures_of(of_twins())
+    assert (found["refill_off_over_on"], found["wrong"]) == (5.0, [])
+    unlike = fault_twins.figures_of(of_twins("another one"))
+    assert unlike["within_limits"] is False
+    assert unlike["wrong"][0].startswith("writes_as_fast_as_its_twins: inconclusive, expected inc")

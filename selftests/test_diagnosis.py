@@ -1,0 +1,106 @@
+"""What a ratio that fails says of the drive, and what it does not."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.claims import Claim, ClaimFailed, Load, Quantity
+from leadline.diagnosis import NOT_QUEUEING, SLOWER, STREAMS_SLOWER, of_ratio
+from leadline.load.workload import random_read, sequential_read
+from leadline.statements import Ratio
+from leadline.verdict.verdict import Outcome, Verdict
+from selftests.slice_drive import SliceDrive
+from selftests.test_claims import Ruling
+from selftests.test_judge import judged
+
+READS = Load(random_read(), Ruling(), full_depth=32, kernel_depth=32)
+STREAMS = Load(sequential_read(1 << 30), Ruling(), full_depth=32, kernel_depth=32)
+
+
+def cause(claim: Claim, low: float, high: float, outcome: Outcome = Outcome.FAIL) -> str:
+    said = claim.statement
+    assert isinstance(said, Ratio)
+    verdict = Verdict(
+        outcome, "settled", said.direction, said.threshold, 4, "pair", 8.0, 1.0, low, high
+    )
+    return of_ratio(said, verdict)
+
+
+def deep(load: Load = READS) -> tuple[Quantity, Quantity]:
+    return load.at(depth=8), load.at(depth=1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1.2, 1.4, NOT_QUEUEING),
+        (1.0, 1.99, NOT_QUEUEING),
+        (1.9, 2.1, ""),
+        (2.5, 2.8, ""),
+        (0.5, 0.9, SLOWER),
+    ],
+)
+def test_a_parallel_drive_that_hardly_gains_is_not_queueing(
+    low: float, high: float, expected: str
+) -> None:
+    eight, one = deep()
+    assert cause(eight >= 3 * one, low, high) == expected
+
+
+def test_the_same_is_told_by_what_ncq_off_costs() -> None:
+    whole, one = READS.at(depth=32), READS.at(depth=1)
+    assert cause(one <= 0.4 * whole, 0.6, 0.9) == NOT_QUEUEING
+    assert cause(one <= 0.4 * whole, 0.45, 0.48) == "", "more than twice as fast when queued"
+    assert cause(one <= 0.4 * whole, 1.2, 1.3) == SLOWER
+
+
+def test_and_by_threads_which_have_the_kernels_depth() -> None:
+    on, off = READS.at(threads=8), READS.at(depth=1, threads=8)
+    assert cause(on >= 3.0 * off, 1.1, 1.2) == NOT_QUEUEING
+
+
+def test_of_a_disk_nobody_claims_so_much() -> None:
+    eight, one = deep()
+    assert cause(eight >= 1.2 * one, 1.0, 1.1) == ""
+    assert cause(eight >= 0.5 * one, 0.3, 0.4) == SLOWER
+
+
+def test_streams_have_words_of_their_own() -> None:
+    on, off = STREAMS.at(threads=4), STREAMS.at(depth=1, threads=4)
+    assert cause(on >= 0.95 * off, 0.05, 0.06) == STREAMS_SLOWER
+    eight, one = deep(STREAMS)
+    assert cause(eight >= 0.95 * one, 0.5, 0.6) == SLOWER, "a single one is no several"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASS, Outcome.INCONCLUSIVE])
+def test_what_has_not_failed_has_no_cause(outcome: Outcome) -> None:
+    eight, one = deep()
+    assert cause(eight >= 3 * one, 1.2, 1.4, outcome) == ""
+
+
+def test_two_depths_that_are_both_queued_say_nothing_of_queueing() -> None:
+    assert cause(READS.at(depth=16) >= 3 * READS.at(depth=4), 1.0, 1.1) == ""
+
+
+def test_a_claim_that_a_drive_gains_little_has_no_such_cause() -> None:
+    eight, one = deep()
+    assert cause(eight <= 1.1 * one, 1.2, 1.4) == ""
+    assert cause(one >= 0.9 * eight, 0.6, 0.7) == ""
+
+
+@given(st.floats(2.01, 20.0), st.floats(0.1, 20.0), st.floats(1.0, 1.5))
+def test_not_queueing_is_said_below_twice_alone(claimed: float, low: float, width: float) -> None:
+    eight, one = deep()
+    said = cause(eight >= claimed * one, low, low * width)
+    assert (said == NOT_QUEUEING) == (1.0 <= low * width < 2.0)
+
+
+@pytest.mark.parametrize("gain", [1.0, 1.4, 1.8])
+def test_the_verdict_names_it_in_its_first_line(gain: float) -> None:
+    reads, kept = judged(SliceDrive({8: 1000 * gain, 1: 1000}, chance=random.Random(7)))
+    with pytest.raises(ClaimFailed, match=r"^FAIL: not queueing: random_read\.at") as failure:
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert kept.verdicts == [failure.value.verdict]
+    assert failure.value.verdict.cause == NOT_QUEUEING
