@@ -18,8 +18,6 @@ MakeRig = Callable[..., Path]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.alone)
         if item.get_closest_marker("long") and not os.environ.get("LEADLINE_LONG"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: give LEADLINE_LONG=1"))
 

@@ -12,6 +12,8 @@ from leadline.drive.bind import bind
 from leadline.host.connection import open_host
 from leadline.inventory.rig import Rig
 
+pytestmark = pytest.mark.alone
+
 DEADLINE_S = 300.0
 
 

@@ -12,6 +12,8 @@ from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.verdict import Outcome, Verdict
 from selftests.virtual.test_load_live import Ssd, bound, ssd
 
+pytestmark = pytest.mark.alone
+
 __all__ = ["bound", "ssd"]  # fixtures
 
 

@@ -23,6 +23,8 @@ from leadline.vetting import Vetting, vet
 from leadline.virtual import qmp
 from selftests.quick_guest import Description, Guest, ata, booted, shell, spec_of
 
+pytestmark = pytest.mark.alone
+
 SSD, NEIGHBOUR = "VSSD0001", "VSSD0002"
 MIB = 1 << 20
 WRITTEN = (256 * MIB, 64 * MIB)

@@ -19,6 +19,8 @@ from leadline.power.pdu import open_pdu
 from leadline.virtual import rig as virtual
 from selftests.virtual.conftest import RIGS, MakeRig
 
+pytestmark = pytest.mark.alone
+
 DEADLINE_S = 420.0
 
 

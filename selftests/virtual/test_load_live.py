@@ -25,6 +25,8 @@ from leadline.load.slices import (
 from leadline.load.target import sample_places, zero_samples
 from leadline.load.workload import random_read, random_write
 
+pytestmark = pytest.mark.alone
+
 
 @dataclass(frozen=True)
 class Ssd:

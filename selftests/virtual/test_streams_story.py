@@ -8,6 +8,8 @@ import pytest
 from selftests.virtual.conftest import RIGS, MakeRig
 from selftests.virtual.test_hil import hil, outcomes
 
+pytestmark = pytest.mark.alone
+
 HEALTHY = RIGS / "profiles" / "vssd-1.0.yaml"
 
 

@@ -17,6 +17,8 @@ from leadline.trace.files import load_trace
 from leadline.trace.recording import record
 from leadline.trace.trace import READ
 
+pytestmark = pytest.mark.alone
+
 DEADLINE_S = 300.0
 CAPACITY = 8_589_934_592
 REPLAYED = 120

@@ -5,6 +5,8 @@ from pathlib import Path
 from selftests.virtual.conftest import RIGS, MakeRig
 from selftests.virtual.test_hil import hil
 
+pytestmark = pytest.mark.alone
+
 SECOND = """
   - slot: ssd2
     model: LEADLINE VSSD
