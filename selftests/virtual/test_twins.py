@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from selftests.virtual.conftest import RIGS, MakeRig
 from selftests.virtual.test_hil import hil
 
