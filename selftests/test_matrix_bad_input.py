@@ -263,6 +263,25 @@ def test_each_mistake_is_named_and_documented(
     assert_documented(message)
 
 
+def test_a_cycle_is_told_once(tmp_path: Path) -> None:
+    with pytest.raises(Misuse) as caught:
+        load_matrix(
+            written(tmp_path, 'revision: "1.0"\n', 'revision: "1.0"\n        predecessor: "1.1"\n')
+        )
+    assert str(caught.value).count("comes after itself") == 1
+
+
+def test_what_leads_into_a_cycle_is_not_said_to_be_one(tmp_path: Path) -> None:
+    new = 'revision: "0.9"\n        status: released\n        predecessor: "1.1"\n      - '
+    itself = MATRIX.replace('predecessor: "1.0"', 'predecessor: "1.1"')
+    path = written(tmp_path)
+    path.write_text(itself.replace('revision: "1.0"\n', f'{new}revision: "1.0"\n'))
+    with pytest.raises(Misuse) as caught:
+        load_matrix(path)
+    (message,) = str(caught.value).splitlines()
+    assert 'found firmware that comes after itself: "1.1" after "1.1"' in message
+
+
 def planning(folder: Path) -> str:
     with pytest.raises(Misuse) as caught:
         survey([load_rig(folder / "rig.yaml")], load_matrix(folder / NAME))
