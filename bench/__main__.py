@@ -13,6 +13,7 @@ NAMES = {
     "rates": "rates of slices against the same fio job run by hand, interleaved",
     "power": "PDUs: against powerman, four side by side, and after an unplugging",
     "pdu_faults": "each fault of a PDU on each family: a table of what came of it (minutes)",
+    "matrix": "a matrix of 100,000 cells planned, and 10,000 tests of it collected",
     "model": "the virtual drive against its profile, a million operations verified (minutes)",
     "ratios": "simulated claims: how often a verdict is wrong, and its drive time (minutes)",
     "curves": "verdicts on depth curves, simulated: drive time, false and missed dips",

@@ -104,8 +104,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         read(tmp_path / "pipe")
     with pytest.raises(Misuse, match=r"a\.yaml/b: cannot be read: Not a directory"):
         read(written(tmp_path, GOOD) / "b")
-    with pytest.raises(Misuse, match="found more than 1 MiB"):
-        read(written(tmp_path, b"#" * (1 << 20) + b"#"))
+    with pytest.raises(Misuse, match="found more than 16 MiB"):
+        read(written(tmp_path, b"#" * document.LARGEST + b"#"))
 
 
 def test_everything_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:

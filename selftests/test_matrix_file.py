@@ -44,7 +44,7 @@ models:
     queue_depth: 64
     firmware:
       - revision: 0007
-        status: retired
+        status: withdrawn
 """
 
 
@@ -100,7 +100,7 @@ def test_firmware_is_looked_up_as_text(tmp_path: Path) -> None:
          "expected ssd or hdd"),
         ("revision: 1e3", "revision: 0007", "matrix.yaml:15: models[MODEL A].firmware[0007]."
          'revision: found "0007", expected each revision of a model once; it is given already on '
-         "line 13"),
+         "line 13; another build that shows it has a name of its own, and this as shows"),
         ("MODEL B", "MODEL A", 'matrix.yaml:24: models[MODEL A].model: found "MODEL A", expected '
          "each model once; it is given already on line 6"),
         ("0001", "000g", "matrix.yaml:18: models[MODEL A].firmware[1e3].sha256: found "
@@ -108,7 +108,7 @@ def test_firmware_is_looked_up_as_text(tmp_path: Path) -> None:
         ("        sha256: " + "0" * 63 + "1\n", "", "matrix.yaml:15: models[MODEL A].firmware"
          "[1e3]: found an image without sha256, expected its hash too, from: sha256sum IMAGE"),
         ("candidate", "beta", 'matrix.yaml:16: models[MODEL A].firmware[1e3].status: found "beta", '
-         "expected candidate, released, retired or blocked"),
+         "expected candidate, released or withdrawn"),
         ("excuses: off", "excuses: maybe", "matrix.yaml:23: models[MODEL A].firmware[1e3]."
          'known_issues[ratio].excuses: found "maybe", expected true (the claim may fail) or '
          "false (it is only noted)"),

@@ -108,8 +108,8 @@ def test_what_is_no_wwn(tmp_path: Path, written: str) -> None:
             "serial: 0",
             "serail: 0",
             "rig.yaml:19: drives[a].serail: found an unknown key, expected serial? (one of slot, "
-            "model, serial, wwn, firmware, controller, protocol, writes, signatures, off_s, "
-            "ready_s, spin_up_gap_s, power_budget, flash)",
+            "model, serial, wwn, firmware, firmware_sha256, controller, protocol, writes, "
+            "signatures, off_s, ready_s, spin_up_gap_s, power_budget, flash)",
         ),
         (
             "outlet: 1",

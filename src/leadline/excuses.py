@@ -10,7 +10,7 @@ from leadline.running import RUN, claim_of, visit_of
 
 if TYPE_CHECKING:
     from leadline.inventory.matrix import KnownIssue
-    from leadline.station import OpenVisit
+    from leadline.visiting import OpenVisit
 
 
 def excuse(item: pytest.Item, issue: "KnownIssue") -> None:

@@ -43,6 +43,8 @@ def pytest_runtest_makereport(
     ended = _ended(report, call)
     if call.when == "call" or ended is not Ended.PASS:
         found = _properties(item, visit.cell.id, ended, call)
+        if ended is Ended.PASS and hasattr(report, "wasxfail"):
+            found.append((f"{PREFIX}not_needed", report.wasxfail))
         report.user_properties.extend(found)
         item.user_properties.extend(found)  # JUnit XML takes them from the teardown's report
     if report.failed:

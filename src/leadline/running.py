@@ -76,7 +76,7 @@ def make_run(config: pytest.Config) -> Run:
     rigs = [load_rig(path) for path in config.option.rig]
     matrix = load_matrix(config.option.matrix)
     run_id = config.option.run_id or new_run_id()
-    return _run(config, run_id, run_day(), rigs, matrix, plan(rigs, matrix))
+    return _run(config, run_id, rigs, matrix, plan(rigs, matrix), today=run_day())
 
 
 def run_from_worker(config: pytest.Config, handed: str) -> Run:
@@ -89,7 +89,7 @@ def run_from_worker(config: pytest.Config, handed: str) -> Run:
     rigs = [load_rig(Path(path)) for path in given["rigs"]]
     matrix = load_matrix(Path(given["matrix"]))
     today, visits = date.fromisoformat(given["today"]), visits_from_json(given["visits"])
-    return _run(config, given["id"], today, rigs, matrix, visits)
+    return _run(config, given["id"], rigs, matrix, visits, today=today)
 
 
 def worker_plan(run: Run) -> str:
@@ -110,10 +110,11 @@ def worker_plan(run: Run) -> str:
 def _run(
     config: pytest.Config,
     run_id: str,
-    today: date,
     rigs: "list[Rig]",
     matrix: "Matrix",
     visits: "tuple[Visit, ...]",
+    *,
+    today: date,
 ) -> Run:
     return Run(
         id=run_id,

@@ -108,11 +108,11 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
     visits, gaps = survey(rigs, matrix)
     covered = coverage(rigs, matrix, visits, gaps)
     today = run_day()
-    warnings = (*matrix.expired_excuses(today), *_absent(matrix, covered))
+    warnings = (*matrix.expired_excuses(today), *absent(matrix, covered))
     return Planned(rigs, matrix, visits, gaps, covered, effort(visits, matrix), warnings, today)
 
 
-def _absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
+def absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
     """Controllers that no rig has, where models are to be tested on them."""
     place = {each.name: n for n, each in enumerate(matrix.controllers)}
     waiting: dict[str, int] = {}
@@ -141,7 +141,7 @@ def _report(planned: Planned) -> dict[str, Any]:
         **asdict(planned.effort),
         "visits": [_visit(visit, planned) for visit in planned.visits],
         "missing": [_gap(gap) for gap in planned.gaps],
-        "unserved": [asdict(each) for each in covered.unserved],
+        "unserved": covered.unserved,
         "warnings": planned.warnings,
     }
 
@@ -182,4 +182,14 @@ def _visit(visit: "Visit", planned: Planned) -> dict[str, Any]:
 
 
 def _gap(gap: "Gap") -> dict[str, str]:
-    return {"id": gap.cell.id, **asdict(gap.cell), "lacks": gap.lacks, "reason": gap.reason}
+    cell = gap.cell
+    return {
+        "id": cell.id,
+        "rig": cell.rig,
+        "slot": cell.slot,
+        "model": cell.model,
+        "firmware": cell.firmware,
+        "controller": cell.controller,
+        "lacks": gap.lacks,
+        "reason": gap.reason,
+    }

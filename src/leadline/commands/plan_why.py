@@ -36,7 +36,8 @@ def why(planned: Planned, wanted: str, *, as_json: bool) -> int:
 
 
 def _cell(planned: Planned, wanted: str) -> "Cell":
-    cells = {each.cell.id: each.cell for each in (*planned.gaps, *planned.visits)}
+    listed = [*(gap.cell for gap in planned.gaps), *(visit.cell for visit in planned.visits)]
+    cells = {cell.id: cell for cell in listed}
     if wanted in cells:
         return cells[wanted]
     near = get_close_matches(wanted, cells, 1)

@@ -75,8 +75,8 @@ def coverage(
                 Unserved(entry.model, controller, tuple(firmware), what, reason)
                 for (what, reason), firmware in lacks.items()
             ]
-    absent = (each.name for each in matrix.controllers)
-    absent = tuple(name for name in absent if name not in attached.controllers)
+    every = (each.name for each in matrix.controllers)
+    absent = tuple(name for name in every if name not in attached.controllers)
     return Coverage(wanted, served, tuple(unserved), absent)
 
 

@@ -145,7 +145,7 @@ def _items(value: object) -> Iterable[tuple[str | int, object]]:
     return value.items() if isinstance(value, dict) else ()
 
 
-def _below(mark: Marks, step: str | int) -> Marks | None:
+def _below(mark: Marks, step: str | int) -> "Marks | None":
     inner = None if isinstance(mark, int) else mark[1]
     if isinstance(step, int):
         return inner[step] if isinstance(inner, list) and step < len(inner) else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from leadline.drive_time import CLAIM_S
 from leadline.inventory.matrix import Matrix
@@ -44,5 +44,5 @@ def _flashes(visits: Sequence[Visit]) -> int:
             names.append(visit.cell.firmware)
             came_with = visit.cell.firmware if visit.installed else came_with
         stops = [came_with, *names, came_with]
-        count += sum(one != other for one, other in zip(stops, stops[1:], strict=False))
+        count += sum(one != other for one, other in pairwise(stops))
     return count

@@ -49,13 +49,13 @@ def _steps(one: str, other: str) -> Iterator[tuple[int, int, str]]:
     """How much of each glob the next character of a common text uses up, and that character."""
     if one == "*":
         yield 1, 0, ""
+        if other not in ("", "*"):
+            yield 0, 1, _example(other)
     if other == "*":
         yield 0, 1, ""
-    if one == "*" and other and other != "*":
-        yield 0, 1, _example(other)
-    elif other == "*" and one and one != "*":
-        yield 1, 0, _example(one)
-    elif one and other and (one == other or "?" in (one, other)):
+        if one not in ("", "*"):
+            yield 1, 0, _example(one)
+    if "*" not in (one, other) and one and other and (one == other or "?" in (one, other)):
         yield 1, 1, _example(other if one == "?" else one)
 
 

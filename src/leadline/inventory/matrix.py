@@ -68,7 +68,7 @@ class LimitSpec(Bounds):
     )
 
     def on(self, kernel: str) -> "LimitSpec":
-        """The limit on a kernel, by its release as in ``uname -r``."""
+        """The limit on a kernel, by its release as in ``uname -r``; itself where none is given."""
         for other in self.kernels:
             if fits(other.kernel, kernel):
                 return LimitSpec(
@@ -103,14 +103,6 @@ class KnownIssue(Entry):
     def expired(self, today: date) -> bool:
         """Whether it excuses nothing any more."""
         return self.expires is not None and self.expires < today
-
-    def concerns(self, model: str, firmware: str, controller: str) -> bool:
-        """Whether it is of this cell, on some kernel at least."""
-        return (
-            fits(self.model, model)
-            and fits(self.firmware, firmware)
-            and fits(self.controller, controller)
-        )
 
 
 class FirmwareSpec(Entry):
@@ -250,7 +242,8 @@ class ControllerModel(Entry):
     @model_validator(mode="after")
     def _depth_fits_ncq(self) -> Self:
         if self.ncq == "none" and (self.max_queue_depth or 1) > 1:
-            raise Unfit(f"ncq none with max_queue_depth {self.max_queue_depth}", "1, or ncq")
+            found = f"ncq none with max_queue_depth {self.max_queue_depth}"
+            raise Unfit(found, "max_queue_depth 1, or ncq required")
         return self
 
     def unqueued(self, model: str, shows: str) -> UnqueuedPair | None:
@@ -343,22 +336,42 @@ class Matrix(Entry):
         own; what is not given has none.  A claim that is not in the result has no
         limit and is not made.  Misuse when the matrix does not know the model.
         """
-        chains = inheritance.chains(self, model, firmware, controller)
-        held = {claim: chain[-1].limit for claim, chain in chains.items()}
-        return {claim: limit.on(kernel) for claim, limit in held.items()} if kernel else held
+        entry = self.model(model)
+        spec = entry.by_revision.get(firmware)
+        # Most firmware have no limits of their own, and so the same as the others of their model.
+        own = firmware if spec is not None and spec.limits else ""
+        key = (entry.model, own, controller, kernel)
+        if key not in self._limits:
+            chains = inheritance.chains(self, model, own, controller)
+            held = {claim: chain[-1].limit for claim, chain in chains.items()}
+            self._limits[key] = {claim: limit.on(kernel) for claim, limit in held.items()}
+        return self._limits[key]
+
+    @cached_property
+    def _limits(self) -> dict[tuple[str, ...], Mapping[str, LimitSpec]]:
+        """What was found out before: a plan asks for each cell, and there are thousands."""
+        return {}
 
     def issues_of(self, model: str, firmware: str, controller: str) -> tuple[KnownIssue, ...]:
         """The known issues of a cell: of its firmware, and those of several; on any kernel."""
         own = self.firmware(model, firmware).known_issues
+        if model not in self._issues:
+            of_model = (issue for issue in self.known_issues if fits(issue.model, model))
+            self._issues[model] = tuple(of_model)
         return tuple(
             issue
-            for issue in (*own, *self.known_issues)
-            if issue.concerns(model, firmware, controller)
+            for issue in (*own, *self._issues[model])
+            if fits(issue.firmware, firmware) and fits(issue.controller, controller)
         )
+
+    @cached_property
+    def _issues(self) -> dict[str, tuple[KnownIssue, ...]]:
+        """Those of several firmware that are of a model, as far as was asked."""
+        return {}
 
     def expired_excuses(self, today: date) -> Iterator[str]:
         """A message for each known issue that excused a claim once and does not any more."""
-        for location, issue in _issues(self):
+        for location, issue in _placed_issues(self):
             if issue.excuses and issue.expired(today):
                 yield (
                     f"{self.field(*location, 'expires')}: found {issue.expires}, which has passed, "
@@ -379,12 +392,12 @@ def load_matrix(path: Path | None = None) -> Matrix:
     document = read(path)
     matrix = require(document, Matrix, matrix_problems(document), path=path)
     matrix._document = document
-    for location, issue in _issues(matrix):
+    for location, issue in _placed_issues(matrix):
         issue._where = matrix.where(*location)
     return matrix
 
 
-def _issues(matrix: Matrix) -> Iterator[tuple[tuple[str | int, ...], KnownIssue]]:
+def _placed_issues(matrix: Matrix) -> Iterator[tuple[tuple[str | int, ...], KnownIssue]]:
     for n, issue in enumerate(matrix.known_issues):
         yield ("known_issues", n), issue
     for m, model in enumerate(matrix.models):

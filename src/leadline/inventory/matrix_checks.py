@@ -38,9 +38,7 @@ def matrix_problems(document: Document) -> Iterator[Problem]:
     yield from _globs_that_disagree(document, kernels, "kernel")
 
 
-def _globs_that_disagree(
-    document: Document, lists: list[Location], key: str
-) -> Iterator[Problem]:
+def _globs_that_disagree(document: Document, lists: list[Location], key: str) -> Iterator[Problem]:
     """Entries of one list of which one name fits two, and that say different things of it."""
     for entries in lists:
         globs = [
@@ -91,7 +89,9 @@ def _firmware(document: Document, model: Location) -> Iterator[Problem]:
         in_id,
         remedy="; another build that shows it has a name of its own, and this as shows",
     )
-    entries = {at: entry for at in document.spread(*firmware, "*") if (entry := _entry(document, at))}
+    entries = {
+        at: entry for at in document.spread(*firmware, "*") if (entry := _entry(document, at))
+    }
     protocol = document.get((*model, "protocol"))
     yield from _long_revisions(entries, str(protocol))
     yield from _look_alikes(document, entries)
@@ -144,14 +144,15 @@ def _look_alikes(
 
 def _cycles(entries: Mapping[Location, Mapping[str, object]]) -> Iterator[Problem]:
     before = {str(e.get("revision")): str(e.get("predecessor") or "") for e in entries.values()}
-    told: set[str] = set()
+    seen: set[str] = set()  # whatever comes before these has been told, or is right
     for at, entry in entries.items():
         start = str(entry.get("revision"))
         path = [start]
-        while (older := before.get(path[-1], "")) and older not in path:
+        while (older := before.get(path[-1], "")) and older not in seen and older not in path:
             path.append(older)
-        if older == start and start not in told:
-            told.update(path)
+        fresh = start not in seen
+        seen.update(path)
+        if fresh and older == start:
             ring = " after ".join(shown(name) for name in [*path, start])
             yield Problem(
                 (*at, "predecessor"),

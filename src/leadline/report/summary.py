@@ -31,6 +31,8 @@ class SummaryRow:
     drive_seconds: float | None
     message: str
     explanation: str
+    not_needed: str = ""
+    """The known issue that excuses a claim which passes."""
 
     @classmethod
     def from_facts(cls, node: str, facts: Mapping[str, Any]) -> "SummaryRow":
@@ -44,6 +46,7 @@ class SummaryRow:
             drive_seconds=facts.get("drive_seconds"),
             message=str(facts.get("message", "")),
             explanation=str(facts.get("explanation", "")),
+            not_needed=str(facts.get("not_needed", "")),
         )
 
 
@@ -70,6 +73,9 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
     for row in rows:
         if row.outcome is Ended.SKIPPED and row.message:
             console.print(f"skipped: {row.claim} of {row.cell}: {row.message}", soft_wrap=True)
+        if row.not_needed:
+            said = f"no longer needed, {row.claim} of {row.cell} passes: {row.not_needed}"
+            console.print(said, soft_wrap=True)
     return text.getvalue()
 
 

@@ -1,0 +1,370 @@
+"""Each kind of mistake in a firmware matrix, in the words in which the reference shows it."""
+
+import hashlib
+import re
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from leadline.commands.plan import absent
+from leadline.errors import Misuse
+from leadline.inventory.coverage import coverage
+from leadline.inventory.matrix import load_matrix
+from leadline.inventory.plan import survey
+from leadline.inventory.rig import load_rig
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "firmware-matrix.md"
+NAME = "firmware_matrix.yaml"
+IMAGES = {"1.0": b"one", "1.1": b"two"}
+HASHES = {name: hashlib.sha256(data).hexdigest() for name, data in IMAGES.items()}
+
+MATRIX = f"""\
+classes:
+  ssd:
+    ratio:
+      at_least: 3
+      source: sweeps
+      kernels:
+        - {{kernel: 5.10.*, at_least: 2, source: a bug}}
+controllers:
+  - {{name: chipset, pci_id: "8086:a282", driver: ahci}}
+  - {{name: hba, pci_id: "1000:0097", driver: mpt3sas}}
+models:
+  - model: MAKER SSD*
+    class: ssd
+    protocol: sata
+    queue_depth: 32
+    controllers: [chipset]
+    firmware:
+      - revision: "1.0"
+        status: released
+        image: 1.0.bin
+        sha256: {HASHES["1.0"]}
+      - revision: "1.1"
+        predecessor: "1.0"
+        status: candidate
+        image: 1.1.bin
+        sha256: {HASHES["1.1"]}
+        known_issues:
+          - claim: ratio
+            summary: It serialises.
+            link: https://tracker.example.org/1
+            expires: 2027-01-31
+  - model: OTHER*
+    class: hdd
+    protocol: sas
+    queue_depth: 64
+    controllers: [hba]
+    firmware:
+      - revision: "0007"
+        status: released
+"""
+RIG = """\
+rig: bench
+host: {reach: local}
+controllers: [{name: onboard, pci_id: "8086:A282", driver: ahci}]
+drives:
+  - slot: a
+    model: MAKER SSD/1
+    serial: S1
+    firmware: "1.0"
+    controller: onboard
+    protocol: sata
+    flash: {command: [f, "{image}"], runs_on: here, activates: at-once}
+"""
+
+# What is wrong, what stands in the matrix instead of what, and what is said of it.
+UNREADABLE = [
+    (
+        "globs that disagree",
+        "model: OTHER*",
+        'model: "*SSD?"',
+        'firmware_matrix.yaml:32: models[*SSD?].model: found "*SSD?", which "MAKER SSDx" fits as '
+        'it fits "MAKER SSD*" on line 12, with another class, expected globs that nothing fits '
+        "both of, or entries that agree",
+    ),
+    (
+        "kernels that disagree",
+        "source: a bug}",
+        "source: a bug}\n        - {kernel: 5.*, at_least: 1, source: a guess}",
+        'firmware_matrix.yaml:8: classes.ssd.ratio.kernels[2].kernel: found "5.*", which "5.10." '
+        'fits as it fits "5.10.*" on line 7, with another at_least, expected globs that nothing '
+        "fits both of, or entries that agree",
+    ),
+    (
+        "a cycle of predecessors",
+        'revision: "1.0"\n',
+        'revision: "1.0"\n        predecessor: "1.1"\n',
+        "firmware_matrix.yaml:19: models[MAKER SSD*].firmware[1.0].predecessor: found firmware "
+        'that comes after itself: "1.0" after "1.1" after "1.0", expected a predecessor that came '
+        "before",
+    ),
+    (
+        "an unknown predecessor",
+        'predecessor: "1.0"',
+        'predecessor: "0.9"',
+        "firmware_matrix.yaml:23: models[MAKER SSD*].firmware[1.1].predecessor: found "
+        '"0.9", expected a revision of this model: "1.0", "1.1"',
+    ),
+    (
+        "nine characters",
+        'revision: "1.0"\n',
+        "revision: 123456789\n",
+        "firmware_matrix.yaml:18: models[MAKER SSD*].firmware[123456789].revision: found "
+        '"123456789" of 9 characters, expected at most 8 characters, for IDENTIFY DEVICE words '
+        "23-26 have no room for more, and a longer name with shows",
+    ),
+    (
+        "nine characters to show",
+        'revision: "1.0"\n',
+        'revision: "1.0"\n        shows: 123456789\n',
+        "firmware_matrix.yaml:19: models[MAKER SSD*].firmware[1.0].shows: found "
+        '"123456789" of 9 characters, expected at most 8 characters, for IDENTIFY DEVICE words '
+        "23-26 have no room for more",
+    ),
+    (
+        "five characters of SCSI",
+        '"0007"',
+        '"00007"',
+        "firmware_matrix.yaml:38: models[OTHER*].firmware[00007].revision: found "
+        '"00007" of 5 characters, expected at most 4 characters, for bytes 32-35 of the INQUIRY '
+        "data have no room for more, and a longer name with shows",
+    ),
+    (
+        "a limit without a source",
+        "      source: sweeps\n",
+        "",
+        "firmware_matrix.yaml:3: classes.ssd.ratio.source: found nothing, expected where the limit "
+        "comes from, in words",
+    ),
+    (
+        "one revision twice",
+        'revision: "1.1"',
+        'revision: "1.0"',
+        "firmware_matrix.yaml:22: models[MAKER SSD*].firmware[1.0].revision: found "
+        '"1.0", expected each revision of a model once; it is given already on line 18; another '
+        "build that shows it has a name of its own, and this as shows",
+    ),
+    (
+        "two names that make one id",
+        'revision: "1.1"',
+        'revision: "1.0 b"\n        shows: "1.1"\n      - revision: 1.0_b\n'
+        '        shows: "1.2"\n        status: released\n      - revision: "1.1"',
+        "firmware_matrix.yaml:24: models[MAKER SSD*].firmware[1.0_b].revision: found "
+        '"1.0_b", expected each revision of a model once; it is given already on line 22; another '
+        "build that shows it has a name of its own, and this as shows",
+    ),
+    (
+        "firmware that nothing tells apart",
+        'revision: "1.1"',
+        'revision: "1.0-again"\n        shows: "1.0"\n        status: released\n'
+        '      - revision: "1.1"',
+        "firmware_matrix.yaml:22: models[MAKER SSD*].firmware[1.0-again]: found firmware that "
+        'shows "1.0", as that on line 18 does, expected an image and a sha256 of its own for each '
+        "of them",
+    ),
+    (
+        "an unknown controller",
+        "[chipset]",
+        "[chip]",
+        'firmware_matrix.yaml:16: models[MAKER SSD*].controllers[1]: found "chip", expected one of '
+        'the controllers: "chipset", "hba"',
+    ),
+    (
+        "a controller twice",
+        '"1000:0097", driver: mpt3sas',
+        '"8086:A282", driver: ahci',
+        'firmware_matrix.yaml:10: controllers[hba].pci_id: found "8086:A282", expected each PCI id '
+        "once with one driver; it is given already on line 9",
+    ),
+    (
+        "a controller that contradicts itself",
+        "driver: ahci}",
+        "driver: ahci, ncq: none, max_queue_depth: 32}",
+        "firmware_matrix.yaml:9: controllers[chipset]: found ncq none with max_queue_depth 32, "
+        "expected max_queue_depth 1, or ncq required",
+    ),
+    (
+        "a day that is none",
+        "2027-01-31",
+        "2027-02-31",
+        "firmware_matrix.yaml:31: models[MAKER SSD*].firmware[1.1].known_issues[ratio].expires: "
+        'found "2027-02-31", expected a day of the calendar, as in 2027-01-31',
+    ),
+    (
+        "an issue of another firmware",
+        "            expires: 2027-01-31\n",
+        '            firmware: "1.0"\n',
+        "firmware_matrix.yaml:31: models[MAKER SSD*].firmware[1.1].known_issues[ratio].firmware: "
+        'found "1.0" in a firmware\'s own list, expected no firmware here: known_issues at the top '
+        "of the file are for several",
+    ),
+    (
+        "an issue of nobody",
+        "models:\n",
+        "known_issues:\n  - {claim: ratio, model: MAKER HDD, summary: x, link: y}\nmodels:\n",
+        'firmware_matrix.yaml:12: known_issues[MAKER HDD].model: found "MAKER HDD", expected a '
+        "model of this matrix, or a glob",
+    ),
+    (
+        "an image without its hash",
+        f"        sha256: {HASHES['1.1']}\n",
+        "",
+        "firmware_matrix.yaml:22: models[MAKER SSD*].firmware[1.1]: found an image without sha256, "
+        "expected its hash too, from: sha256sum IMAGE",
+    ),
+    (
+        "a status of old",
+        "status: candidate",
+        "status: retired",
+        'firmware_matrix.yaml:24: models[MAKER SSD*].firmware[1.1].status: found "retired", '
+        "expected candidate, released or withdrawn",
+    ),
+]
+
+
+def written(folder: Path, old: str = "", new: str = "") -> Path:
+    for name, data in IMAGES.items():
+        (folder / f"{name}.bin").write_bytes(data)
+    (folder / "rig.yaml").write_text(RIG)
+    assert old in MATRIX
+    path = folder / NAME
+    path.write_text(MATRIX.replace(old, new, 1))
+    return path
+
+
+def in_words(folder: Path, message: str) -> str:
+    """A message as the reference shows it: no folder, and hashes cut short."""
+    return re.sub(r"\b([0-9a-f]{4})[0-9a-f]{60}\b", r"\1...", message.replace(f"{folder}/", ""))
+
+
+def assert_documented(message: str) -> None:
+    """That the reference has the message, wherever in a file it is."""
+    anywhere = re.sub(r"^firmware_matrix\.yaml:\d+: ", "", message)
+    assert anywhere in REFERENCE.read_text(), f"not in {REFERENCE.name}: {anywhere}"
+
+
+def test_the_matrix_of_these_tests_is_right(tmp_path: Path) -> None:
+    matrix = load_matrix(written(tmp_path))
+    assert [visit.cell.firmware for visit in survey([load_rig(tmp_path / "rig.yaml")], matrix)[0]]
+    assert matrix.where("models", 0, "firmware", 1).endswith(f"{NAME}:22")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE]
+)
+def test_each_mistake_is_named_and_documented(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    with pytest.raises(Misuse) as caught:
+        load_matrix(written(tmp_path, old, new))
+    assert message in in_words(tmp_path, str(caught.value)).splitlines()
+    assert_documented(message)
+
+
+def planning(folder: Path) -> str:
+    with pytest.raises(Misuse) as caught:
+        survey([load_rig(folder / "rig.yaml")], load_matrix(folder / NAME))
+    return in_words(folder, str(caught.value))
+
+
+IMAGE = "firmware_matrix.yaml:25: models[MAKER SSD*].firmware[1.1].image: "
+
+
+def test_an_image_that_is_missing(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "1.1.bin").unlink()
+    message = planning(tmp_path)
+    assert message == (
+        f"{IMAGE}found 1.1.bin, which cannot be read (No such file or directory), expected the "
+        "firmware's image; bring it back, or correct the path"
+    )
+    assert_documented(message)
+
+
+def test_an_image_that_is_empty(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "1.1.bin").write_bytes(b"")
+    message = planning(tmp_path)
+    assert message == (
+        f"{IMAGE}found an empty file, 1.1.bin, expected the firmware's image; copy it again"
+    )
+    assert_documented(message)
+
+
+def test_an_image_of_another_hash(tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "1.1.bin").write_bytes(b"other")
+    found = hashlib.sha256(b"other").hexdigest()
+    message = planning(tmp_path)
+    assert message == (
+        f"{IMAGE}found sha256 {found[:4]}... of 1.1.bin, expected {HASHES['1.1'][:4]}...; bring "
+        "back the image, or correct sha256 if this one is meant"
+    )
+    assert_documented(message)
+
+
+def test_an_expired_excuse_is_a_warning_until_the_last_day_is_over(tmp_path: Path) -> None:
+    matrix = load_matrix(written(tmp_path))
+    assert list(matrix.expired_excuses(date(2027, 1, 31))) == []
+    (message,) = (in_words(tmp_path, each) for each in matrix.expired_excuses(date(2027, 2, 1)))
+    assert message == (
+        "firmware_matrix.yaml:31: models[MAKER SSD*].firmware[1.1].known_issues[ratio].expires: "
+        "found 2027-01-31, which has passed, so that it excuses nothing any more; expected no "
+        "entry once it is mended, or a later day and why: https://tracker.example.org/1"
+    )
+    assert_documented(message)
+
+
+def test_one_that_is_only_noted_does_not_expire(tmp_path: Path) -> None:
+    matrix = load_matrix(written(tmp_path, "expires:", "excuses: false\n            expires:"))
+    assert list(matrix.expired_excuses(date(2028, 1, 1))) == []
+
+
+def test_a_controller_that_no_rig_has_is_a_gap(tmp_path: Path) -> None:
+    matrix = load_matrix(written(tmp_path))
+    rigs = [load_rig(tmp_path / "rig.yaml")]
+    visits, gaps = survey(rigs, matrix)
+    covered = coverage(rigs, matrix, visits, gaps)
+    (message,) = (in_words(tmp_path, each) for each in absent(matrix, covered))
+    assert message == (
+        "firmware_matrix.yaml:10: controllers[hba]: found no rig that has it (1000:0097, mpt3sas), "
+        "and 1 cell(s) wait for it; add a rig file that does, or name for each model the "
+        "controllers that it is to be tested on"
+    )
+    assert_documented(message)
+
+
+TWO_BUILDS = """revision: "1.0-b"
+        shows: "1.0"
+        status: candidate
+        image: 1.1.bin
+        sha256: {hash}
+      - revision: "1.1"
+"""
+
+
+def test_a_drive_of_which_it_is_not_known_which_build_it_has(tmp_path: Path) -> None:
+    both = TWO_BUILDS.format(hash=HASHES["1.1"])
+    written(tmp_path, 'revision: "1.1"\n', both)
+    message = planning(tmp_path)
+    assert message == (
+        'rig.yaml:8: drives[a].firmware: found "1.0", which 2 firmware of MAKER SSD* in '
+        "firmware_matrix.yaml:12 show, expected firmware_sha256 beside it, with that of the image "
+        f"that is on the drive: {HASHES['1.0'][:4]}... (1.0), {HASHES['1.1'][:4]}... (1.0-b)"
+    )
+    assert_documented(message)
+
+
+def test_a_drive_with_an_image_that_the_matrix_does_not_know(tmp_path: Path) -> None:
+    written(tmp_path)
+    none = "0" * 64
+    rig = RIG.replace('firmware: "1.0"', f'firmware: "1.0"\n    firmware_sha256: {none}')
+    (tmp_path / "rig.yaml").write_text(rig)
+    message = planning(tmp_path)
+    assert message == (
+        "rig.yaml:9: drives[a].firmware_sha256: found 0000..., expected that of an image that "
+        f'shows "1.0" in firmware_matrix.yaml:12: {HASHES["1.0"][:4]}... (1.0)'
+    )
+    assert_documented(message)
