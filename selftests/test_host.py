@@ -27,7 +27,7 @@ from leadline.host.connection import (
     ProgramTooOld,
     open_host,
 )
-from leadline.host.programs import install_hint, parse_version, require
+from leadline.host.programs import install_hint, overhear, parse_version, require
 from leadline.host.trouble import decode_sense, printable
 from leadline.host.wire import BOOTSTRAP, PARTS, agent_source
 from leadline.inventory.rig import HostSpec
@@ -334,6 +334,14 @@ class TestRequire:
     )
     def test_version_texts(self, said: bytes, version: str) -> None:
         assert parse_version(said) == version
+
+    def test_a_version_that_is_told_by_the_way_is_not_asked_for(self, host: Host) -> None:
+        overhear(host, "no-such-program", b"no number")
+        assert "no-such-program" not in host.versions
+        overhear(host, "no-such-program", b"3.33;overlap;0;0")
+        assert require(host, "no-such-program", "3.16") == "3.33"
+        overhear(host, "no-such-program", b"4.0")
+        assert host.versions.pop("no-such-program") == "3.33"
 
     def test_two_digits_are_newer_than_one(self, host: Host) -> None:
         host.versions["fio"] = "3.9"

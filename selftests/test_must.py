@@ -26,6 +26,12 @@ models:
     queue_depth: 32
     quirks: [noncqtrim]
     firmware: [{revision: "1.0", status: released}, {revision: "2.0", status: released}]
+  - model: ACME 990
+    class: ssd
+    protocol: sata
+    queue_depth: 32
+    controllers: [chipset]
+    firmware: [{revision: "1.0", status: released}]
   - model: ACME 900
     class: ssd
     protocol: sata
@@ -62,6 +68,13 @@ def test_no_drive_queues_on_a_controller_that_cannot(matrix: Matrix) -> None:
     assert must.ncq == "none"
     assert must.source == f"{matrix.path} has `ncq: none` for controller ide"
     assert must.quirks == ("noncqtrim",), "the kernel need not know what cannot be"
+
+
+def test_a_controller_that_cannot_queue_is_no_excuse_for_a_drive_that_is_not_meant_for_it(
+    matrix: Matrix,
+) -> None:
+    assert must_of(matrix, cell("ACME 990", "1.0", "ide")).ncq == "required"
+    assert must_of(matrix, cell("ACME 990", "1.0", "chipset")).ncq == "required"
 
 
 def test_what_the_matrix_does_not_say_is_not_held_against_a_drive(matrix: Matrix) -> None:

@@ -20,6 +20,7 @@ from leadline.drive.pair import Pair
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal
+from leadline.host.programs import parse_version
 from leadline.inventory.rig import ControllerSpec
 from leadline.virtual import qmp
 from selftests.quick_guest import (
@@ -275,6 +276,7 @@ def test_a_healthy_drive_climbs_every_rung(host: Host, watch: KernelWatch) -> No
     assert ladder.overlap is not None
     assert set(ladder.overlap.opcodes) == {"READ FPDMA QUEUED"}
     assert ladder.overlap.most == overlap.OFFERED_DEPTH
+    assert host.versions["fio"] == parse_version(shell(host, "fio --version").encode())
     assert not ladder.bars_queueing
 
 

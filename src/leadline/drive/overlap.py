@@ -15,6 +15,7 @@ from leadline.drive import tracing
 from leadline.drive.bind import Drive
 from leadline.errors import DriveFault
 from leadline.host.connection import Host
+from leadline.host.programs import overhear
 from leadline.host.trouble import DeadlinePassed
 
 Source = Literal["libata", "scsi"]
@@ -103,7 +104,8 @@ def probe(host: Host, drive: Drive) -> Overlap:
         _watch(host, instance, drive, source)
         try:
             # Failed reads are seen by the kernel log's watch; here the trace is what counts.
-            host.run(_fio(drive.node), deadline=DEADLINE_S, check=False)
+            done = host.run(_fio(drive.node), deadline=DEADLINE_S, check=False)
+            overhear(host, "fio", done.stdout.partition(b";fio-")[2])
         except DeadlinePassed as error:
             raise DriveFault(
                 f"{host.name}: {drive.node}: {OFFERED_DEPTH} queued reads did not end within "

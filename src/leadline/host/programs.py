@@ -94,6 +94,15 @@ def require(host: Host, program: str, minimum: str | None = None) -> str:
     return version
 
 
+def overhear(host: Host, program: str, output: bytes) -> None:
+    """Keep a program's version that it told beside what it was run for, so that none asks again.
+
+    On an emulated rig it takes a second to ask fio.
+    """
+    if program not in host.versions and (version := parse_version(output)):
+        host.versions[program] = version
+
+
 def parse_version(output: bytes) -> str:
     """The first version number in what a program printed, or ``""``.
 

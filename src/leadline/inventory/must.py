@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from leadline.inventory.matrix import Matrix
+    from leadline.inventory.matrix import ControllerModel, Matrix
     from leadline.inventory.plan import Cell
 
 UNQUEUED = "noncq"
@@ -19,8 +19,8 @@ UNQUEUED = "noncq"
 class Must:
     """The requirements of one cell; None is what the matrix does not say.
 
-    A drive must queue unless the matrix has it that its controller cannot, or that this
-    pair is not to: `source` is then who says so.
+    A drive must queue unless this pair is not to, or it is to be tested on a controller that
+    cannot: `source` is then who says so.
     """
 
     ncq: Literal["required", "none"]
@@ -37,17 +37,22 @@ def must_of(matrix: "Matrix", cell: "Cell") -> Must:
     if controller is None:
         return Must("required", quirks=model.quirks)
     unqueued = controller.unqueued(cell.model, matrix.firmware(cell.model, cell.firmware).shows)
-    cannot = f"{matrix.path} has `ncq: none` for controller {controller.name}"
+    wanted = model.controllers is None or controller.name in model.controllers
+    cannot = controller.ncq == "none" and wanted
     known = [each.quirks for each in (model, controller) if each.quirks is not None]
     if known and unqueued:
         known.append((UNQUEUED,))
     return Must(
-        ncq="none" if unqueued or controller.ncq == "none" else "required",
+        ncq="none" if unqueued or cannot else "required",
         max_queue_depth=controller.max_queue_depth,
         link_gbps=controller.link_gbps,
         quirks=tuple(name for names in known for name in names) if known else None,
-        source=unqueued.source if unqueued else cannot if controller.ncq == "none" else "",
+        source=unqueued.source if unqueued else _cannot(matrix, controller) if cannot else "",
     )
+
+
+def _cannot(matrix: "Matrix", controller: "ControllerModel") -> str:
+    return f"{matrix.path} has `ncq: none` for controller {controller.name}"
 
 
 def overlooked(matrix: "Matrix", cell: "Cell", pci_id: str, driver: str) -> str:

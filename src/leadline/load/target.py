@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 SAMPLES = 16
 SAMPLE_BYTES = 4096
+AT_ONCE = 8
 ZERO_SHARE = 0.5
 CACHES = 16
 """A span is at least so many caches: at most one request in 16 then finds its data there."""
@@ -52,27 +54,28 @@ def zero_samples(
 ) -> tuple[int, int]:
     """How many of the `places` hold nothing but zeros, and how many could be read.
 
-    They are read past the host's page cache, by SCSI READ (16); `logical_bytes` is the size
-    of the drive's logical block.  A place that the drive cannot read is not counted: its
-    error is the business of those who watch the kernel's log.
+    They are read past the host's page cache, by SCSI READ (16), a few at a time;
+    `logical_bytes` is the size of the drive's logical block.  A place that the drive cannot
+    read is not counted: its error is the business of those who watch the kernel's log.
     """
     handle = host.hold_device(node, exclusive=False)
-    zeros = read = 0
+
+    def sample(place: int) -> bytes | None:
+        cdb = bytearray(16)
+        cdb[0] = _READ_16
+        cdb[2:10] = (place // logical_bytes).to_bytes(8, "big")
+        cdb[10:14] = (SAMPLE_BYTES // logical_bytes).to_bytes(4, "big")
+        try:
+            return host.sg_io(handle, bytes(cdb), SAMPLE_BYTES, READ_DEADLINE_S)
+        except CommandRefused:
+            return None
+
     try:
-        for place in places:
-            cdb = bytearray(16)
-            cdb[0] = _READ_16
-            cdb[2:10] = (place // logical_bytes).to_bytes(8, "big")
-            cdb[10:14] = (SAMPLE_BYTES // logical_bytes).to_bytes(4, "big")
-            try:
-                data = host.sg_io(handle, bytes(cdb), SAMPLE_BYTES, READ_DEADLINE_S)
-            except CommandRefused:
-                continue
-            read += 1
-            zeros += not any(data)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            read = [data for data in pool.map(sample, places) if data is not None]
     finally:
         host.release_device(handle)
-    return zeros, read
+    return sum(not any(data) for data in read), len(read)
 
 
 def check_written(zeros: int, read: int, *, span_bytes: int, rotates: bool) -> Finding:
