@@ -292,8 +292,10 @@ class TestLeave:
         assert not flasher.told.exists()
 
     def test_a_program_that_is_not_there(self, flasher: Flasher, next_host: Host) -> None:
-        written = flasher.by_program().replace(str(flasher.program), "no-such-flasher")
-        with flasher.visit(written) as visit:
+        """Nothing was sent, so that nothing is pending, whenever it would be activated."""
+        flasher.runs = "1.0"
+        written = flasher.by_program(activates="power-cycle")
+        with flasher.visit(written.replace(str(flasher.program), "no-such-flasher")) as visit:
             with pytest.raises(ProgramMissing):
                 flash(visit)
             assert visit.station.in_doubt == {}
