@@ -199,10 +199,14 @@ def test_a_power_cycle_activates_it_where_rig_file_or_matrix_say_so(
         return done
 
     monkeypatch.setattr(flashing, "cycle", cycle)
+    flasher.runs = "1.0"
     with flasher.visit(written, of_1_1=of_the_image) as visit:
         assert flash(visit) is done
-        assert bench.did == ["admitted a to flash"], "and the cycle takes that over"
-    assert cycles == [{"expected_firmware": "1.1"}]
+        assert bench.did == ["admitted a to flash", "bound"], "and the cycle takes that over"
+        flasher.runs = "1.1"
+        flash(visit)
+        assert visit.drive.identity.firmware == "1.1", "said before the cycle: the guard knows it"
+    assert cycles == [{"expected_firmware": "1.1"}] * 2
 
 
 def test_a_program_beside_our_own_python_is_found_though_it_is_not_in_the_path(

@@ -245,6 +245,7 @@ def _activated(visit: "OpenVisit", order: _Order, on_record: OnRecord) -> "Power
     """Activate what has been sent, as the rig file says, and read back what the drive runs."""
     on_record.reached("activating")
     if order.activates == "power-cycle":
+        _look_again(visit)
         return cycle(visit, expected_firmware=order.shows)
     if order.spec.defers:
         microcode.activate(visit.station.host, order.before, order.spec)
@@ -267,6 +268,14 @@ def _activated(visit: "OpenVisit", order: _Order, on_record: OnRecord) -> "Power
         )
     visit.rebound(after)
     return None
+
+
+def _look_again(visit: "OpenVisit") -> None:
+    """Some drives say their new revision before it is activated: the guard must know it."""
+    with suppress(RigTrouble, DriveFault):  # of one that is silent, the guard says so
+        now = bind(visit.station.host, visit.spec, any_firmware=True)
+        if now.identity != visit.drive.identity:
+            visit.rebound(now)
 
 
 def _answering(visit: "OpenVisit") -> Drive:
