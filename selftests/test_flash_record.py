@@ -119,8 +119,7 @@ def die_in(directory: str, record: FlashRecord, *steps: Any) -> None:
 def test_the_step_that_counts_is_the_last(directory: str, next_host: Host, rig: Rig) -> None:
     die_in(directory, replace(RECORD, slot="old"), "downloaded", "activating")
     (left,) = unfinished(next_host, rig, directory=directory)
-    today = {"slot": "a", "rig_file": str(rig.path)}
-    assert left.record == replace(RECORD, step="activating", **today)
+    assert left.record == replace(RECORD, step="activating", slot="a", rig_file=str(rig.path))
     assert left.dead.run == "run-1"
 
 

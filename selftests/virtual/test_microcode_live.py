@@ -130,13 +130,12 @@ def sent(host: Host, debug: Drive, spec: FlashSpec) -> tuple[int | None, ...] | 
     return told
 
 
-@pytest.mark.parametrize(("written_as", "chunk_kib"), [(0x5, None), (0x7, 16)])
+@pytest.mark.parametrize("spec", [FlashSpec(mode=0x5), FlashSpec(mode=0x7, chunk_kib=16)])
 def test_an_image_in_one_piece_is_taken_and_told_of(
-    host: Host, debug: Drive, written_as: int, chunk_kib: int | None
+    host: Host, debug: Drive, spec: FlashSpec
 ) -> None:
-    more = {"chunk_kib": chunk_kib} if chunk_kib else {}
-    assert sent(host, debug, FlashSpec(mode=written_as, **more)) == CHANGED
-    assert written(host) == [(written_as, 0, len(IMAGE.data))]
+    assert sent(host, debug, spec) == CHANGED
+    assert written(host) == [(spec.mode, 0, len(IMAGE.data))]
 
 
 @pytest.mark.parametrize(("mode", "byte"), [(0xD, 0x8D), (0xE, 0x0E)])
