@@ -56,6 +56,15 @@ class _Order:
     activates: Activation
 
 
+def runs(visit: "OpenVisit", firmware: FirmwareSpec) -> bool:
+    """Whether the drive runs this; of two that it says alike, what was put on it last decides."""
+    if visit.drive.identity.firmware != firmware.shows:
+        return False
+    home = visit.station.run.home(visit.visit).cell.firmware
+    last = visit.station.put_on.get(visit.spec.slot, home)
+    return len(visit.model.showing(firmware.shows)) == 1 or last == firmware.revision
+
+
 def flash(visit: "OpenVisit") -> "PowerCycle | None":
     """Flash the visit's image and activate it; the power cycle that did, if one was needed.
 
@@ -76,6 +85,7 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
     on_record.settled()
     settle(station.here, visit.spec.serial, station.unfinished)
     station.in_doubt.pop(visit.spec.slot, None)
+    station.put_on[visit.spec.slot] = cell.firmware
     return done
 
 
