@@ -117,9 +117,9 @@ def die_in(directory: str, record: FlashRecord, *steps: Any) -> None:
 
 
 def test_the_step_that_counts_is_the_last(directory: str, next_host: Host, rig: Rig) -> None:
-    die_in(directory, RECORD, "downloaded", "activating")
+    die_in(directory, replace(RECORD, slot="old"), "downloaded", "activating")
     (left,) = unfinished(next_host, rig, directory=directory)
-    assert left.record == replace(RECORD, step="activating")
+    assert left.record == replace(RECORD, step="activating", slot="a", rig_file=str(rig.path))
     assert left.dead.run == "run-1"
 
 

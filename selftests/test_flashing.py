@@ -199,10 +199,14 @@ def test_a_power_cycle_activates_it_where_rig_file_or_matrix_say_so(
         return done
 
     monkeypatch.setattr(flashing, "cycle", cycle)
+    flasher.runs = "1.0"
     with flasher.visit(written, of_1_1=of_the_image) as visit:
         assert flash(visit) is done
-        assert bench.did == ["admitted a to flash"], "and the cycle takes that over"
-    assert cycles == [{"expected_firmware": "1.1"}]
+        assert bench.did == ["admitted a to flash", "bound"], "and the cycle takes that over"
+        flasher.runs = "1.1"
+        flash(visit)
+        assert visit.drive.identity.firmware == "1.1", "said before the cycle: the guard knows it"
+    assert cycles == [{"expected_firmware": "1.1"}] * 2
 
 
 def test_a_program_beside_our_own_python_is_found_though_it_is_not_in_the_path(
@@ -292,8 +296,10 @@ class TestLeave:
         assert not flasher.told.exists()
 
     def test_a_program_that_is_not_there(self, flasher: Flasher, next_host: Host) -> None:
-        written = flasher.by_program().replace(str(flasher.program), "no-such-flasher")
-        with flasher.visit(written) as visit:
+        """Nothing was sent, so that nothing is pending, whenever it would be activated."""
+        flasher.runs = "1.0"
+        written = flasher.by_program(activates="power-cycle")
+        with flasher.visit(written.replace(str(flasher.program), "no-such-flasher")) as visit:
             with pytest.raises(ProgramMissing):
                 flash(visit)
             assert visit.station.in_doubt == {}

@@ -156,6 +156,15 @@ def test_each_exit_status_has_its_owner(code: int, owner: type[Exception], words
     assert words in said
 
 
+def test_a_drive_that_takes_a_part_for_the_whole() -> None:
+    """As scsi_debug does with mode 7: the next piece finds the attention."""
+    said = b"Additional sense: Microcode has been changed without reset\n"
+    failed = ProgramFailed("rig", ["sg_write_buffer"], 6, b"", said)
+    error = explained(FlashSpec(), drive("a", link=None), failed)
+    assert isinstance(error, DriveFault)
+    assert "took the pieces that it had for the whole; send it in one" in str(error)
+
+
 @pytest.mark.parametrize("code", [5, 11])
 def test_a_sata_drive_is_held_to_what_it_advertises(code: int) -> None:
     in_pieces, whole = FlashSpec(mode=7), FlashSpec(mode=5)

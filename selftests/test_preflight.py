@@ -7,7 +7,10 @@ import pytest
 from leadline import preflight
 from leadline.drive.bind import Seen
 from leadline.errors import RigTrouble
-from leadline.host.connection import Host
+from leadline.flash_record import begin
+from leadline.host import journal
+from leadline.host.connection import Host, open_host
+from leadline.host.journal import Journal
 from leadline.inventory.pdu import PduSpec
 from leadline.inventory.rig import HostSpec, Rig
 from leadline.load.fio import FIO_MINIMUM
@@ -15,6 +18,7 @@ from leadline.power.pdu import open_pdu
 from leadline.preflight import refuse_absent
 from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.power_world import pdu_spec, quick
+from selftests.test_flash_record import RECORD
 from selftests.visit_world import WWN, make_run
 
 __all__ = ["quick"]  # a fixture
@@ -63,6 +67,20 @@ def test_no_drive_is_said_for_each_of_them(
     assert first == "rig bench: none of its drives can be tested:"
     assert slot_a.startswith("slot a: ")
     assert "slot b: drive MODEL (serial SERIAL-b, WWN not given) is not there" in str(trouble.value)
+
+
+def test_a_flash_that_was_killed_is_said_with_drives_that_do_not_answer(
+    rig: Rig, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(journal, "default_directory", lambda _: str(tmp_path / "journal"))
+    with open_host(HostSpec(reach="local")) as here:
+        begin(Journal(here, "run-0"), RECORD)
+    seen(monkeypatch, OTHER)
+    with pytest.raises(RigTrouble) as trouble:
+        refuse_absent([rig], 1)
+    last = str(trouble.value).splitlines()[-1]
+    assert last.startswith("slot a: MODEL SERIAL-a: run run-0 ended while the image was sent")
+    assert f"leadline flash --rig {rig.path} a --resume --allow-flash" in last
 
 
 def test_a_missing_program_is_said(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,7 @@ def test_the_drive_is_held_against_rig_file_and_matrix(bench: Bench, opened: Ope
     assert bench.bound_as == {
         "firmware": "1.0",
         "or_firmware": ["1.0", "1.1"],
+        "any_firmware": False,
         "controller": opened.station.rig.controllers[0],
     }
     assert bench.did == ["bind a"]

@@ -102,14 +102,25 @@ class Unfinished:
 
 
 def unfinished(here: Host, rig: Rig, *, directory: str | None = None) -> list[Unfinished]:
-    """The flashes of this rig's drives that dead runs of this machine left, the last one first."""
-    serials = {drive.serial for drive in rig.drives}
+    """The flashes of this rig's drives that dead runs of this machine left, the last one first.
+
+    Their slots and rig file are those of today.
+    """
+    slots = {drive.serial: drive.slot for drive in rig.drives}
     found = []
     for dead in dead_entries(here, ENTRY, directory=directory):
         record = _RECORD.validate_python(_known(dead.data))
-        if record.serial in serials:
-            found.append(Unfinished(dead, record))
+        if record.serial in slots:
+            now = replace(record, rig_file=str(rig.path), slot=slots[record.serial])
+            found.append(Unfinished(dead, now))
     return found
+
+
+def of_silent(here: Host, rig: Rig) -> list[str]:
+    """What dead runs were about to flash, of a rig whose drives cannot be asked what they run."""
+    return [
+        f"{one}; {state_of(one.record, None, 'as said above')}" for one in unfinished(here, rig)
+    ]
 
 
 def _known(data: dict[str, Any]) -> dict[str, Any]:
@@ -185,9 +196,8 @@ def look_after(
     doubts: dict[str, str] = {}
     for one in left:
         spec = next(drive for drive in rig.drives if drive.serial == one.record.serial)
-        record = replace(one.record, rig_file=str(rig.path), slot=spec.slot)
-        state = _looked_at(host, spec, record)
-        sentence = f"{replace(one, record=record)}; {state}"
+        state = _looked_at(host, spec, one.record)
+        sentence = f"{one}; {state}"
         said.append(sentence)
         if state.in_doubt:
             doubts.setdefault(spec.slot, sentence)

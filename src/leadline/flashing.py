@@ -56,6 +56,15 @@ class _Order:
     activates: Activation
 
 
+def runs(visit: "OpenVisit", firmware: FirmwareSpec) -> bool:
+    """Whether the drive runs this; of two that it says alike, what was put on it last decides."""
+    if visit.drive.identity.firmware != firmware.shows:
+        return False
+    home = visit.station.run.home(visit.visit).cell.firmware
+    last = visit.station.put_on.get(visit.spec.slot, home)
+    return len(visit.model.showing(firmware.shows)) == 1 or last == firmware.revision
+
+
 def flash(visit: "OpenVisit") -> "PowerCycle | None":
     """Flash the visit's image and activate it; the power cycle that did, if one was needed.
 
@@ -76,6 +85,7 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
     on_record.settled()
     settle(station.here, visit.spec.serial, station.unfinished)
     station.in_doubt.pop(visit.spec.slot, None)
+    station.put_on[visit.spec.slot] = cell.firmware
     return done
 
 
@@ -245,6 +255,7 @@ def _activated(visit: "OpenVisit", order: _Order, on_record: OnRecord) -> "Power
     """Activate what has been sent, as the rig file says, and read back what the drive runs."""
     on_record.reached("activating")
     if order.activates == "power-cycle":
+        _look_again(visit)
         return cycle(visit, expected_firmware=order.shows)
     if order.spec.defers:
         microcode.activate(visit.station.host, order.before, order.spec)
@@ -267,6 +278,14 @@ def _activated(visit: "OpenVisit", order: _Order, on_record: OnRecord) -> "Power
         )
     visit.rebound(after)
     return None
+
+
+def _look_again(visit: "OpenVisit") -> None:
+    """Some drives say their new revision before it is activated: the guard must know it."""
+    with suppress(RigTrouble, DriveFault):  # of one that is silent, the guard says so
+        now = bind(visit.station.host, visit.spec, any_firmware=True)
+        if now.identity != visit.drive.identity:
+            visit.rebound(now)
 
 
 def _answering(visit: "OpenVisit") -> Drive:

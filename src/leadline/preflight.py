@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from leadline.drive.bind import choose, scan
 from leadline.errors import Misuse, RigTrouble
+from leadline.flash_record import of_silent
 from leadline.host.connection import open_host
 from leadline.host.programs import require
-from leadline.inventory.rig import Rig
+from leadline.inventory.rig import HostSpec, Rig
 from leadline.load.fio import FIO_MINIMUM
 from leadline.power.pdu import open_pdu
 
@@ -39,6 +40,8 @@ def _absent(rig: Rig) -> str:
                     said.append(str(trouble))
                 else:
                     return ""
-            return f"rig {rig.name}: none of its drives can be tested:\n" + "\n".join(said)
+        with open_host(HostSpec(reach="local")) as here:
+            said += of_silent(here, rig)
+        return f"rig {rig.name}: none of its drives can be tested:\n" + "\n".join(said)
     except RigTrouble as trouble:
         return f"rig {rig.name}: {trouble}"

@@ -28,7 +28,8 @@ class Station:
     """One rig, open.  A context manager: leaving it gives back every setting.
 
     `in_doubt` has the slots of drives whose firmware may yet change, after a flash that did not
-    come to its end, and what to do about each; `unfinished` are those of dead runs.
+    come to its end, and what to do about each; `unfinished` are those of dead runs.  `put_on` is
+    which firmware, by its name in the matrix, has been put on the drive of a slot since.
     """
 
     def __init__(self, rig: Rig, run: Run, record: Record, live: Live) -> None:
@@ -37,6 +38,7 @@ class Station:
         self.record = record
         self.live = live
         self.lost: RigTrouble | None = None
+        self.put_on: dict[str, str] = {}
         with ExitStack() as opening:
             # Outlets first: a host that a dead run left without power answers nobody.
             folder = folder_of_run(run.results, run.id)
@@ -138,7 +140,9 @@ class Stations:
         errors: list[DriveFault | RigTrouble | Misuse] = []
         for visit, runs in [] if self._run.keep_firmware else list(self._left.values()):
             home = self._run.home(visit)
-            if runs == self._run.matrix.firmware(home.cell.model, home.cell.firmware).shows:
+            wanted = self._run.matrix.firmware(home.cell.model, home.cell.firmware)
+            put_on = self._stations[home.cell.rig].put_on.get(home.cell.slot, wanted.revision)
+            if (runs, put_on) == (wanted.shows, wanted.revision):
                 continue
             try:
                 self._go_back(home, runs)

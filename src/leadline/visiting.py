@@ -26,7 +26,7 @@ from leadline.drive.pair import Pair
 from leadline.drive.request_limits import RequestLimits
 from leadline.errors import DriveFault, RigTrouble
 from leadline.evidence import needed_seconds
-from leadline.flashing import flash
+from leadline.flashing import flash, runs
 from leadline.host.hugepages import reserved
 from leadline.host.lease import Lease, holder_text, take
 from leadline.host.programs import require
@@ -111,7 +111,7 @@ class OpenVisit:
             if said := overlooked(run.matrix, self.visit.cell, on.pci_id, on.driver):
                 station.live.say(said)
             self.came_with = self.drive.identity.firmware
-            if self._again or self.drive.identity.firmware != firmware.shows:
+            if self._again or not runs(self, firmware):
                 activated = flash(self)
                 if activated is not None:
                     self._cycles.done[False].append(activated)

@@ -26,6 +26,8 @@ _PO_ACT = 4
 
 # Exit statuses of sg3_utils: sg3_utils(8).
 _NOT_READY, _MEDIUM_HARDWARE, _ILLEGAL, _ATTENTION, _PROTECTED = 2, 3, 5, 6, 7
+_CHANGED = b"Microcode has been changed"
+"""Of unit attentions 3Fh/01h and 3Fh/16h, in sg3_utils' words (SPC-4)."""
 _INVALID_OPCODE, _ABORTED, _FILE, _TIMEOUT = 9, 11, 15, 33
 
 
@@ -124,7 +126,7 @@ def explained(
     if spec.method == "hdparm":
         owner, why = _hdparm_refused(drive)
     else:
-        owner, why = _write_buffer_refused(spec, drive, failed.exit_code)
+        owner, why = _write_buffer_refused(spec, drive, failed)
     return owner(f"{who}: {why} ({failed.argv[0]} ended with exit code {failed.exit_code}){said}")
 
 
@@ -157,8 +159,14 @@ def _not_supported(says: str) -> str:
     )
 
 
-def _write_buffer_refused(spec: FlashSpec, drive: Drive, code: int) -> Refusal:
-    asked = f"WRITE BUFFER mode {spec.mode:02X}h"
+def _write_buffer_refused(spec: FlashSpec, drive: Drive, failed: ProgramFailed) -> Refusal:
+    asked, code = f"WRITE BUFFER mode {spec.mode:02X}h", failed.exit_code
+    if code == _ATTENTION and _CHANGED in failed.stderr:
+        return DriveFault, (
+            f"the drive said in the middle of {asked} that its microcode has changed, so it took "
+            "the pieces that it had for the whole; send it in one (mode: 0x5, or chunk_kib above "
+            "the size of the image), or have it saved first (mode: 0xe)"
+        )
     if code == _INVALID_OPCODE:
         return _no_such_command(drive)
     if code in (_ILLEGAL, _ABORTED):
