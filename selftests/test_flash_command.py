@@ -105,10 +105,10 @@ def test_what_cannot_be_meant(command: Command, words: Sequence[str], said: str)
 def test_a_firmware_that_the_plan_leaves_out_is_refused_with_its_reason(command: Command) -> None:
     path = command.bench.folder / "matrix.yaml"
     text = path.read_text()
-    path.write_text(text.replace("status: candidate", "status: retired"))
+    path.write_text(text.replace("status: candidate", "status: withdrawn"))
     code, _, error = command("a", "1.1", "--allow-flash")
     assert code == 2
-    assert "slot a is not flashed with 1.1: its status is retired" in error
+    assert "slot a is not flashed with 1.1: its status is withdrawn" in error
 
 
 def test_what_a_dead_run_left_is_finished(command: Command) -> None:
