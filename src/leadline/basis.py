@@ -19,16 +19,19 @@ from leadline.statements import (
     Agreement,
     Arrival,
     AsRecorded,
+    AtStation,
     Bound,
     Measured,
     Milestone,
     NoCollapse,
     NoDip,
+    NotRegressed,
     Ratio,
     Recorded,
     Statement,
     Within,
 )
+from leadline.verdict.regression import STATIONS, Firmware
 
 if TYPE_CHECKING:
     from leadline.judge import SliceJudge
@@ -101,7 +104,24 @@ class StoredWithin(_Stored):
     source: str
 
 
-Stored = StoredStatement | StoredArrival | StoredWithin
+class StoredRegression(_Stored):
+    """A `statements.NotRegressed` at its last station; `recorded` is what the others left."""
+
+    kind: Literal["regression"] = "regression"
+    workload: Workload
+    full_depth: int
+    quantity: StoredQuantity
+    within: Annotated[float, Field(gt=0, lt=1)]
+    released: str
+    candidate: str
+    order: Annotated[tuple[Firmware, ...], Field(min_length=STATIONS, max_length=STATIONS)]
+    number: Annotated[int, Field(ge=1, le=STATIONS)]
+    recorded: tuple[AtStation, ...]
+    stored_baseline: bool
+    source: str
+
+
+Stored = StoredStatement | StoredArrival | StoredWithin | StoredRegression
 
 
 class Basis(_Stored):
@@ -143,6 +163,8 @@ def stored(statement: Statement) -> Stored:
         return StoredWithin.model_validate(statement, from_attributes=True)
     if isinstance(statement, Arrival):
         return _stored_arrival(statement)
+    if isinstance(statement, NotRegressed):
+        return _stored_regression(statement)
     return _stored(statement)
 
 
@@ -153,6 +175,22 @@ def _stored_arrival(said: Arrival) -> StoredArrival:
         asked=said.asked,
         at_least=said.at_least,
         huge_page_bytes=said.huge_page_bytes,
+        source=said.source,
+    )
+
+
+def _stored_regression(said: NotRegressed) -> StoredRegression:
+    return StoredRegression(
+        workload=said.load.workload,
+        full_depth=said.load.full_depth,
+        quantity=StoredQuantity.model_validate(said.quantity, from_attributes=True),
+        within=said.within,
+        released=said.released,
+        candidate=said.candidate,
+        order=said.order,
+        number=said.number,
+        recorded=said.recorded,
+        stored_baseline=said.stored_baseline,
         source=said.source,
     )
 
@@ -199,13 +237,15 @@ def statement_of(said: Stored, judge: Judge) -> Statement:
     """
     if isinstance(said, StoredWithin):
         return Within(said.milestone, said.limit, said.times, said.abrupt, said.source)
-    return _statement_of(said, judge)
-
-
-def _statement_of(said: StoredStatement | StoredArrival, judge: Judge) -> Statement:
     load = Load(said.workload, judge, said.full_depth)
     if isinstance(said, StoredArrival):
         return Arrival(load, said.asked, said.at_least, said.huge_page_bytes, said.source)
+    if isinstance(said, StoredRegression):
+        return _regression_of(said, load)
+    return _statement_of(said, load)
+
+
+def _statement_of(said: StoredStatement, load: Load) -> Statement:
     parts = [_quantity(load, each) for each in said.quantities]
     match said.kind, parts, said.direction, said.limit:
         case "ratio", [left, right], ">=" | "<=" as direction, None:
@@ -222,6 +262,21 @@ def _statement_of(said: StoredStatement | StoredArrival, judge: Judge) -> Statem
     raise Misuse(
         f"a statement of kind {said.kind!r} with {len(parts)} quantities, direction "
         f"{said.direction} and limit {said.limit}: its parts do not fit together"
+    )
+
+
+def _regression_of(said: StoredRegression, load: Load) -> NotRegressed:
+    return NotRegressed(
+        _quantity(load, said.quantity),
+        said.within,
+        said.released,
+        said.candidate,
+        said.order,
+        said.number,
+        judged=True,
+        recorded=said.recorded,
+        stored_baseline=said.stored_baseline,
+        source=said.source,
     )
 
 

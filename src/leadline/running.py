@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from leadline.inventory.matrix import KnownIssue, LimitSpec, Matrix
     from leadline.inventory.plan import Visit
     from leadline.inventory.rig import DriveSpec, Rig
+    from leadline.inventory.stations import Route, Stay
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,17 @@ class Run:
     allow_writes: bool
     no_excuses: bool
     drive_time_s: float | None
+    stored_baseline: bool = False
+
+    @cached_property
+    def route(self) -> "Route":
+        """The plan's visits and the returns of regression claims, in their order.
+
+        Made once: pytest knows a fixture's parameter by its identity.
+        """
+        from leadline.inventory.stations import route_of
+
+        return route_of(self.visits, stored_baseline=self.stored_baseline)
 
     def drive_spec(self, visit: "Visit") -> "DriveSpec":
         """The rig file's entry of the drive that is visited."""
@@ -52,6 +65,12 @@ GATE_OPTION, GATE_OPEN = "--gate", b"open"
 """How `leadline hil` tells pytest that its rigs are up: by a word through this descriptor."""
 REPLAY_OPTION = "--trace-replay"
 """How `leadline trace replay` tells pytest what to replay: the name of a file."""
+MEASURED, STORED = "measured", "stored"
+"""What a candidate is held against, as `--baseline` has it."""
+RECORDED = pytest.StashKey[bool]()
+"""Set on a test that has recorded at a regression station what is judged at a later one."""
+CHANGES = pytest.StashKey[list[str]]()
+"""What the drive says of itself with the candidate that it did not say before, in words."""
 VERDICTS = pytest.StashKey[list[dict[str, Any]]]()
 
 
@@ -110,6 +129,7 @@ def _run(
         allow_writes=config.option.allow_writes,
         no_excuses=config.option.no_excuses,
         drive_time_s=config.option.drive_time,
+        stored_baseline=config.option.baseline == STORED,
     )
 
 
@@ -124,6 +144,8 @@ def repeating(run: Run, rig: "Rig", node_id: str) -> str:
         words.append("--allow-writes")
     if run.drive_time_s is not None:
         words += ["--drive-time", f"{run.drive_time_s:g}"]
+    if run.stored_baseline:
+        words += ["--baseline", STORED]
     return shlex.join([*words, node_id])
 
 
@@ -131,6 +153,25 @@ def visit_of(item: pytest.Item) -> "Visit | None":
     """The visit that a test belongs to, or None for a test that asks for no drive."""
     callspec = getattr(item, "callspec", None)
     return cast("Visit | None", callspec.params.get("visit")) if callspec is not None else None
+
+
+def stay_of(item: pytest.Item) -> "Stay | None":
+    """The regression station that a test is at, or None for one that compares no firmware."""
+    callspec = getattr(item, "callspec", None)
+    return cast("Stay | None", callspec.params.get("stay")) if callspec is not None else None
+
+
+def whole_of(item: pytest.Item) -> str:
+    """The node id that repeats a test: one that compares firmwares is run at all its stations."""
+    return item.nodeid if stay_of(item) is None else item.nodeid.partition("[")[0]
+
+
+def cell_of(item: pytest.Item) -> str:
+    """The id of the cell that a test of a drive is about: at a regression station, the
+    candidate's, whatever the drive has on it now."""
+    visit, stay = visit_of(item), stay_of(item)
+    assert visit is not None, "it is a test of a drive"
+    return stay.candidate.cell.id if stay is not None else visit.cell.id
 
 
 def claim_of(item: pytest.Item) -> str:

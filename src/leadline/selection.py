@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from leadline.running import Run, claim_of, visit_of
+from leadline.running import Run, claim_of, stay_of, visit_of
 
 DRIVE_TIME_S = 130.0
 """What one claim may cost unless its test or `--drive-time` says otherwise: two runs of 65 s, as
@@ -36,6 +36,8 @@ def applies(item: pytest.Item, run: Run) -> bool:
     visit = visit_of(item)
     if visit is None:
         return True
+    if compares(item) and stay_of(item) is None:
+        return False
     protocols = item.get_closest_marker("protocol")
     if protocols and run.drive_spec(visit).protocol not in protocols.args:
         return False
@@ -43,6 +45,11 @@ def applies(item: pytest.Item, run: Run) -> bool:
         return False
     needs_limit = item.get_closest_marker("claim") and not item.get_closest_marker("no_limit")
     return not needs_limit or claim_of(item) in run.limits(visit)
+
+
+def compares(item: pytest.Item) -> bool:
+    """Whether a test holds a candidate against what was released."""
+    return "stay" in getattr(item, "fixturenames", ())
 
 
 def cuts_power(item: pytest.Item) -> bool:
@@ -101,4 +108,8 @@ def _most_s(item: pytest.Item, run: Run) -> float:
     measures = not LOADS.isdisjoint(getattr(item, "fixturenames", ()))
     if not (measures or item.get_closest_marker("drive_time")):
         return 0.0
+    if compares(item):
+        from leadline.verdict.regression import STATIONS
+
+        return budget_of(item, run).claim_s / STATIONS
     return budget_of(item, run).claim_s

@@ -12,7 +12,7 @@ import pytest
 
 from leadline.calibration import store
 from leadline.calibration.known import noise_of
-from leadline.claims import Claim, Load, NeverAsserted, NothingOnRecord
+from leadline.claims import Claim, Load, NeverAsserted, NothingOnRecord, NotJudgedHere
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
 from leadline.drive import arrivals, queue_depth, settings, smart
@@ -42,7 +42,7 @@ from leadline.plans import Noise
 from leadline.power.cycle import PowerCycle
 from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
-from leadline.running import VERDICTS, claim_of, repeating
+from leadline.running import RECORDED, VERDICTS, cell_of, claim_of, repeating, stay_of, whole_of
 from leadline.selection import budget_of
 from leadline.verdict.verdict import Verdict
 from leadline.vetting import Vetting, vet
@@ -101,7 +101,9 @@ class OpenVisit:
                     self._cycles.done[False].append(activated)
             self._smart = smart.snapshot(host, self.drive.node)
             sha256 = run.matrix.firmware(self.visit.cell.model, self.visit.cell.firmware).sha256
-            station.record.add(cell_row(self.visit.cell, self.drive, self._smart, sha256))
+            logs = smart.log_directory(host, self.drive.node) if self.drive.identify else ()
+            row = cell_row(self.visit.cell, self.drive, self._smart, sha256, logs)
+            station.record.add(row)
             self._open = opening.pop_all()
         return self
 
@@ -182,7 +184,8 @@ class OpenVisit:
         """Settles the claims of one test; its slices are so long to begin with."""
         name = claim_of(item)
         live, cell = self.station.live, self.visit.cell.id
-        keeping = Keeping(self.station.record, cell, name)
+        about = cell if stay_of(item) is None else cell_of(item)
+        keeping = Keeping(self.station.record, cell, name, about)
 
         def keep_slice(side: str, measured: Slice) -> None:
             live.slice(cell, name, side, measured)
@@ -196,7 +199,7 @@ class OpenVisit:
         remarks: dict[str, str] = {}
         budget = budget_of(item, self.station.run)
         judge = SliceJudge(
-            cell=cell,
+            cell=about,
             measure=partial(self.measure, name=name, remarks=remarks),
             remarks=remarks,
             keep_slice=keep_slice,
@@ -204,7 +207,7 @@ class OpenVisit:
             slice_s=slice_s,
             budget_s=budget.claim_s,
             curve_budget_s=budget.curve_s,
-            repeat=repeating(self.station.run, self.station.rig, item.nodeid),
+            repeat=repeating(self.station.run, self.station.rig, whole_of(item)),
             noise=self.noise(),
             hunt=partial(hunt, self),
         )
@@ -355,7 +358,8 @@ class OpenVisit:
             faults = self._faults(begin, item)
             if faults:
                 raise DriveFault(_told(faults, self.drive)) from error
-            if isinstance(error, NothingOnRecord):
+            if isinstance(error, NothingOnRecord | NotJudgedHere):
+                item.stash[RECORDED] = isinstance(error, NotJudgedHere)
                 pytest.skip(str(error))
             raise
         finally:

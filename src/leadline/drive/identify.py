@@ -7,7 +7,7 @@
 """
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from leadline.drive.text import plain_ascii
@@ -87,6 +87,8 @@ class Identify:
     trim: bool  # 169.0: DATA SET MANAGEMENT with TRIM, ACS-4
     security: Security  # word 128, ATA8-ACS
     power_management: PowerManagement
+    data: bytes = field(repr=False)
+    """The 512 bytes themselves."""
 
     def as_json(self) -> dict[str, object]:
         """The fields of `leadline identify --json`."""
@@ -150,6 +152,7 @@ def decode(data: bytes) -> Identify:
         trim=_reported(words[169]) and _bit(words[169], 0),
         security=_security(words[128]),
         power_management=_power_management(words),
+        data=data,
     )
 
 

@@ -61,6 +61,9 @@ class FirmwareSpec(Entry):
         pattern=r"^[0-9a-f]{64}$",
         description="64 lower-case hex digits, as sha256sum prints them",
     )
+    predecessor: str | None = Field(
+        default=None, description="the revision, of this model, that it takes the place of"
+    )
     known_issues: tuple[KnownIssue, ...] = Field(
         default=(), description="a list of known issues, each with claim, link and summary"
     )

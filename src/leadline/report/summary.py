@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.outcomes import Ended
 
-_WORDS = {
+WORDS = {
     Ended.PASS: "PASS",
     Ended.FAIL: "FAIL",
     Ended.ERROR: "ERROR",
@@ -15,6 +15,7 @@ _WORDS = {
     Ended.USAGE: "USAGE",
     Ended.EXCUSED: "FAIL, known issue",
     Ended.SKIPPED: "skipped",
+    Ended.RECORDED: "recorded",
     Ended.DEFECT: "DEFECT",
 }
 
@@ -31,6 +32,8 @@ class SummaryRow:
     drive_seconds: float | None
     message: str
     explanation: str
+    changes: tuple[str, ...] = ()
+    """What the drive says of itself with the candidate that it did not say before."""
 
     @classmethod
     def from_facts(cls, node: str, facts: Mapping[str, Any]) -> "SummaryRow":
@@ -44,6 +47,7 @@ class SummaryRow:
             drive_seconds=facts.get("drive_seconds"),
             message=str(facts.get("message", "")),
             explanation=str(facts.get("explanation", "")),
+            changes=tuple(str(facts.get("changes", "")).splitlines()),
         )
 
 
@@ -58,15 +62,20 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
     table.add_column("drive s", justify="right")
     last = ""
     for row in rows:
+        if row.outcome is Ended.RECORDED:
+            continue  # the verdict that it is for has a row
         if row.cell != last:
             table.add_row(row.cell)
         spent = "" if row.drive_seconds is None else f"{row.drive_seconds:.1f}"
-        table.add_row(f"  {row.claim}", _WORDS[row.outcome], row.estimate, spent)
+        table.add_row(f"  {row.claim}", WORDS[row.outcome], row.estimate, spent)
         last = row.cell
     text = io.StringIO()
     console = Console(file=text, width=max(width, 100), highlight=False, markup=False)
     console.print(table)
     console.print(_count(rows, seconds))
+    for row in rows:
+        for change in row.changes:
+            console.print(f"{row.cell}: {change}", soft_wrap=True)
     for row in rows:
         if row.outcome is Ended.SKIPPED and row.message:
             console.print(f"skipped: {row.claim} of {row.cell}: {row.message}", soft_wrap=True)
@@ -75,7 +84,7 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
 
 def _count(rows: Sequence[SummaryRow], seconds: float) -> str:
     counted = [
-        f"{number} {_WORDS[ended]}"
+        f"{number} {WORDS[ended]}"
         for ended in Ended
         if (number := sum(row.outcome is ended for row in rows))
     ]
