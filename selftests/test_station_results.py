@@ -36,7 +36,7 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
     def station(
         run: str,
         name: str = "",
-        rate: float = 100.0,
+        rate: float = 1000.0,
         *,
         count: int = 8,
         settling: str = "",
@@ -70,7 +70,7 @@ def rates(*found: AtStation | None) -> list[tuple[int, float, int]]:
 
 
 def test_a_station_is_found_by_cell_and_side_in_this_run(keep: Keep) -> None:
-    keep("run-1", side(1), 100.0)
+    keep("run-1", side(1), 1000.0)
     record = keep("run-2", side(1), 200.0)
     assert rates(recorded(record, HOME.cell, 1, side(1))) == [(1, 200.0, 8)]
     assert recorded(record, HOME.cell, 4, side(4)) is None
@@ -78,7 +78,7 @@ def test_a_station_is_found_by_cell_and_side_in_this_run(keep: Keep) -> None:
 
 
 def test_what_was_run_twice_counts_once_and_slices_of_one_length_do(keep: Keep) -> None:
-    keep("run-1", side(1), 100.0, settling="first")
+    keep("run-1", side(1), 1000.0, settling="first")
     keep("run-1", side(1), 150.0, settling="second", count=4)
     record = keep("run-1", side(1), 200.0, settling="second", seconds=2.0, count=9)
     found = recorded(record, HOME.cell, 1, side(1))
@@ -101,7 +101,7 @@ def both(keep: Keep, run: str, rate: float, **facts: object) -> None:
 
 
 def test_two_stations_of_the_last_run_that_has_them_stand_in(keep: Keep) -> None:
-    both(keep, "run-1", 100.0)
+    both(keep, "run-1", 1000.0)
     both(keep, "run-2", 200.0)
     keep("run-3", side(1), 300.0)
     now = keep("run-4", side(1), 400.0)
@@ -125,13 +125,14 @@ def test_two_stations_of_the_last_run_that_has_them_stand_in(keep: Keep) -> None
 def test_of_another_drive_image_or_calibration_nothing_stands_in(
     keep: Keep, facts: dict[str, object]
 ) -> None:
-    both(keep, "run-1", 100.0, **facts)
+    both(keep, "run-1", 1000.0, **facts)
     assert stood_in(keep("run-2"), BASELINE, READS) == ()
 
 
 def test_another_quantity_or_firmware_does_not_stand_in(keep: Keep) -> None:
-    both(keep, "run-1", 100.0)
+    both(keep, "run-1", 1000.0)
     now = keep("run-2")
+    assert len(stood_in(now, BASELINE, READS)) == 2
     assert stood_in(now, BASELINE, "random_read.at(depth=1)") == ()
     assert stood_in(now, BASELINE, "random_read.at(depth_8)") == (), "no pattern: _ is a letter"
     assert stood_in(now, replace(BASELINE, cell=CANDIDATE.cell), READS) == ()
