@@ -20,13 +20,16 @@ from leadline.recompute import Difference, differences
 from leadline.results.record import FILE_NAME, Record
 from leadline.results.stored import read_run
 from leadline.selection import CURVE_BUDGETS
-from leadline.statements import History, Recorded
+from leadline.statements import AtStation, History, Recorded
+from selftests.regression_stays import at_station
 from selftests.slice_drive import SliceDrive
 
 CELL = "bench-slot1-MODEL-1.0"
 CURVE = (1, 2, 4, 8, 16, 32)
 RATES = (6000.0, 6060.0, 5980.0, 6010.0, 6050.0, 5950.0)
 RECORD = History("a twin", lambda side: Recorded(RATES, f"{side} of a twin"))
+STATIONS = tuple(AtStation(n, (*RATES, *RATES), 0.5, 6.0, "this run") for n in (1, 2, 3))
+RELEASED = at_station(4, STATIONS)
 CLAIMS: dict[str, Callable[[Load, float], Claim]] = {
     "ratio": lambda reads, x: reads.at(depth=8) >= (1.0 + 4.0 * x) * reads.at(depth=1),
     "two factors": lambda reads, x: 0.3 * reads.at(depth=8) <= (0.5 + x) * reads.at(depth=1),
@@ -39,6 +42,9 @@ CLAIMS: dict[str, Callable[[Load, float], Claim]] = {
     ),
     "threads": lambda reads, x: reads.at(threads=8) >= 4.0 * x * reads.at(depth=1, threads=8),
     "record": lambda reads, x: reads.at(offered=16).agrees_with(RECORD, within=0.1 + 0.5 * x),
+    "regression": lambda reads, x: reads.at(depth=16).has_not_regressed(
+        RELEASED, within=0.01 + 0.5 * x
+    ),
     "dip": lambda reads, x: reads.curve(CURVE).has_no_dip(0.01 + 0.2 * x),
     "arrival": lambda reads, x: reads.arrives_as(
         RequestLimits(4, 4, 1 + int(8 * x), 512, page_bytes=512).promise(4096)

@@ -10,7 +10,7 @@ from leadline.expected import Limit
 from leadline.explain import estimate_text, explain
 from leadline.load.slices import VOID_MEANINGS
 from leadline.load.workload import random_read
-from leadline.remedies import NO_DIFFERENCE, REMEDIES, TOO_FEW
+from leadline.remedies import NO_DIFFERENCE, NO_STATION, REMEDIES, TOO_FEW
 from leadline.statements import Within
 from leadline.verdict.verdict import Outcome, RateEstimate, Reason, Verdict
 from selftests.test_claims import Ruling
@@ -168,6 +168,6 @@ def test_a_verdict_without_any_pair_has_its_voids_and_no_figures() -> None:
 
 
 def test_whatever_voids_a_slice_has_a_remedy() -> None:
-    assert REMEDIES.keys() == VOID_MEANINGS.keys() | {TOO_FEW, NO_DIFFERENCE}
+    assert REMEDIES.keys() == VOID_MEANINGS.keys() | {TOO_FEW, NO_DIFFERENCE, NO_STATION}
     page = (Path(__file__).parent.parent / "docs/how-to/mend-a-void.md").read_text()
     assert [name for name in REMEDIES if f"`{name}`" not in page] == []

@@ -80,3 +80,79 @@ def test_a_drive_that_may_not_be_written_to_is_asked_to_read_alone(vendor: pytes
     writers = [line for line in lines if "test_b" in line]
     assert len(writers) == 1, lines
     assert "VSCSI" in writers[0]
+
+
+STATIONS = """
+def test_r(visit, released): pass
+def test_s(visit, released): pass
+def test_a(visit): pass
+def test_p(visit, power_cycle): pass
+"""
+
+
+def test_stations_lie_next_to_the_flash_between_them_in_mirrored_order(
+    vendor: pytest.Pytester,
+) -> None:
+    vendor.makepyfile(STATIONS)
+    ssd = "virtual-ssd1-LEADLINE_VSSD-"
+    found = [(name, where.removeprefix(ssd)) for name, where in collected(vendor)]
+    assert found == [
+        *[("test_a", "1.0"), ("test_p", "1.0")],
+        *[("test_s", "1.0-station1"), ("test_r", "1.0-station1")],
+        *[("test_r", "1.1-station2"), ("test_s", "1.1-station2")],
+        *[("test_a", "1.1"), ("test_p", "1.1")],
+        *[("test_s", "1.1-station3"), ("test_r", "1.1-station3")],
+        *[("test_r", "1.0-visit3-station4"), ("test_s", "1.0-visit3-station4")],
+        *[("test_a", "virtual-scsi1-LEADLINE_VSCSI-1.0")],
+        *[("test_p", "virtual-scsi1-LEADLINE_VSCSI-1.0")],
+    ]
+
+
+def test_without_claims_that_compare_a_drive_does_not_go_back(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile(STATIONS)
+    assert not [where for _, where in collected(vendor, "-k", "test_a") if "visit3" in where]
+
+
+def test_a_stored_baseline_needs_the_candidate_alone(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile(STATIONS)
+    found = collected(vendor, "--baseline", "stored", "-k", "test_r")
+    assert [where.partition("VSSD-")[2] for _, where in found] == ["1.1-station2", "1.1-station3"]
+
+
+def test_what_compares_firmware_is_left_out_where_there_is_nothing_to_compare(
+    vendor: pytest.Pytester,
+) -> None:
+    vendor.makepyfile(STATIONS)
+    matrix = vendor.path / "matrix.yaml"
+    text = MATRIX.read_text().replace("status: candidate", "status: released")
+    matrix.write_text(text.replace("image: rigs", f"image: {MATRIX.parent}/rigs"))
+    lines = run(vendor, f"--matrix={matrix}", "--collect-only", "-q").outlines
+    assert {line.partition("::")[2].partition("[")[0] for line in lines if "::" in line} == {
+        "test_a",
+        "test_p",
+    }
+
+
+WHERE = """
+def test_r(visit, stay, request, pytestconfig):
+    worker = getattr(pytestconfig, "workerinput", {}).get("workerid")
+    with open(pytestconfig.rootpath / "visited", "a") as log:
+        print(worker, stay.visit.cell.rig, stay.number, file=log)
+"""
+
+
+def test_workers_keep_the_visits_of_a_drive_together_and_in_order(
+    vendor: pytest.Pytester,
+) -> None:
+    vendor.makepyfile(WHERE)
+    other = vendor.path / "other.yaml"
+    text = RIG.read_text().replace("profile: profiles/", f"profile: {RIG.parent}/profiles/")
+    text = text.replace("rig: virtual", "rig: other").replace("VSSD0001", "VSSD0002")
+    text = text.replace("VSCSI0001", "VSCSI0002").replace("c5000000a0", "c5000000b0")
+    other.write_text(text.replace("virtual/virtual", "virtual/other"))
+    run(vendor, f"--rig={other}", "-n", "2").assert_outcomes(passed=8)
+    lines = [line.split() for line in (vendor.path / "visited").read_text().splitlines()]
+    for rig in ("virtual", "other"):
+        own = [(worker, number) for worker, where, number in lines if where == rig]
+        assert [number for _, number in own] == ["1", "2", "3", "4"]
+        assert len({worker for worker, _ in own}) == 1

@@ -18,6 +18,7 @@ from leadline import vetting, visiting
 from leadline.drive import smart
 from leadline.drive.bind import Controller, Drive
 from leadline.drive.identify import decode
+from leadline.drive.identify_changes import Log
 from leadline.drive.kernel_events import KernelEvent
 from leadline.drive.kernel_watch import KernelHistory, KernelLog
 from leadline.drive.ladder import Ladder, Rung
@@ -140,6 +141,7 @@ class Bench:
     crc_errors: int = 0
     zeros: int = 0
     steady: bool = True
+    logs: tuple[Log, ...] = ()
     under_load: Callable[[], None] = lambda: None
     told: Told = field(default_factory=Told)
 
@@ -158,6 +160,9 @@ class Bench:
 
     def snapshot(self, host: Host, node: str) -> SmartSnapshot:
         return SmartSnapshot(crc_errors=self.crc_errors)
+
+    def log_directory(self, host: Host, node: str) -> tuple[Log, ...]:
+        return self.logs
 
     def climb(self, host: Host, drive: Drive, history: KernelHistory) -> Ladder:
         self.did.append("climb")
@@ -225,6 +230,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     monkeypatch.setattr(station_module, "require", made.require)
     monkeypatch.setattr(station_module, "Live", lambda _: made.told)
     monkeypatch.setattr(smart, "snapshot", made.snapshot)
+    monkeypatch.setattr(smart, "log_directory", made.log_directory)
     monkeypatch.setattr(vetting, "zero_samples", made.zero_samples)
     for name in ("bind", "climb", "admit", "run_slices", "flash", "require", "precondition"):
         monkeypatch.setattr(visiting, name, getattr(made, name))
@@ -276,12 +282,15 @@ def make_run(folder: Path, rig_file: str = RIG, matrix_file: str = MATRIX) -> Ru
     )
 
 
-def sysfs_drive(folder: Path) -> Drive:
+def sysfs_drive(
+    folder: Path,
+    identify: bytes = image(model="MODEL", serial="SERIAL-a"),
+) -> Drive:
     """The drive of slot a, its attributes in a folder: a path below /sys/block leads out there."""
     return drive(
         name=f"../..{folder}/sysfs",
         controller=Controller("", "", "ahci", "none"),
-        identify=decode(image(model="MODEL", serial="SERIAL-a")),
+        identify=decode(identify),
     )
 
 

@@ -19,18 +19,21 @@ from leadline.statements import (
     Agreement,
     Arrival,
     AsRecorded,
+    AtStation,
     Bound,
     Gain,
     Measured,
     Milestone,
     NoCollapse,
     NoDip,
+    NotRegressed,
     Ratio,
     Recorded,
     Statement,
     Within,
 )
 from leadline.trace.rounds import ReplayedTrace
+from leadline.verdict.regression import STATIONS, Firmware
 
 if TYPE_CHECKING:
     from leadline.judge import SliceJudge
@@ -115,7 +118,24 @@ class StoredGain(_Stored):
     source: str
 
 
-Stored = StoredStatement | StoredArrival | StoredWithin | StoredGain
+class StoredRegression(_Stored):
+    """A `statements.NotRegressed` at its last station; `recorded` is what the others left."""
+
+    kind: Literal["regression"] = "regression"
+    workload: Workload
+    full_depth: int
+    quantity: StoredQuantity
+    within: Annotated[float, Field(gt=0, lt=1)]
+    released: str
+    candidate: str
+    order: Annotated[tuple[Firmware, ...], Field(min_length=STATIONS, max_length=STATIONS)]
+    number: Annotated[int, Field(ge=1, le=STATIONS)]
+    recorded: tuple[AtStation, ...]
+    stored_baseline: bool
+    source: str
+
+
+Stored = StoredStatement | StoredArrival | StoredWithin | StoredGain | StoredRegression
 
 
 class Basis(_Stored):
@@ -159,6 +179,8 @@ def stored(statement: Statement) -> Stored:
         return StoredGain.model_validate(statement, from_attributes=True)
     if isinstance(statement, Arrival):
         return _stored_arrival(statement)
+    if isinstance(statement, NotRegressed):
+        return _stored_regression(statement)
     return _stored(statement)
 
 
@@ -169,6 +191,22 @@ def _stored_arrival(said: Arrival) -> StoredArrival:
         asked=said.asked,
         at_least=said.at_least,
         huge_page_bytes=said.huge_page_bytes,
+        source=said.source,
+    )
+
+
+def _stored_regression(said: NotRegressed) -> StoredRegression:
+    return StoredRegression(
+        workload=said.load.workload,
+        full_depth=said.load.full_depth,
+        quantity=StoredQuantity.model_validate(said.quantity, from_attributes=True),
+        within=said.within,
+        released=said.released,
+        candidate=said.candidate,
+        order=said.order,
+        number=said.number,
+        recorded=said.recorded,
+        stored_baseline=said.stored_baseline,
         source=said.source,
     )
 
@@ -217,13 +255,15 @@ def statement_of(said: Stored, judge: Judge) -> Statement:
         return Within(said.milestone, said.limit, said.times, said.abrupt, said.source)
     if isinstance(said, StoredGain):
         return Gain(said.asked, said.at_least, said.each, said.traces, said.spent_s, said.source)
-    return _statement_of(said, judge)
-
-
-def _statement_of(said: StoredStatement | StoredArrival, judge: Judge) -> Statement:
     load = Load(said.workload, judge, said.full_depth)
     if isinstance(said, StoredArrival):
         return Arrival(load, said.asked, said.at_least, said.huge_page_bytes, said.source)
+    if isinstance(said, StoredRegression):
+        return _regression_of(said, load)
+    return _statement_of(said, load)
+
+
+def _statement_of(said: StoredStatement, load: Load) -> Statement:
     parts = [_quantity(load, each) for each in said.quantities]
     match said.kind, parts, said.direction, said.limit:
         case "ratio", [left, right], ">=" | "<=" as direction, None:
@@ -240,6 +280,21 @@ def _statement_of(said: StoredStatement | StoredArrival, judge: Judge) -> Statem
     raise Misuse(
         f"a statement of kind {said.kind!r} with {len(parts)} quantities, direction "
         f"{said.direction} and limit {said.limit}: its parts do not fit together"
+    )
+
+
+def _regression_of(said: StoredRegression, load: Load) -> NotRegressed:
+    return NotRegressed(
+        _quantity(load, said.quantity),
+        said.within,
+        said.released,
+        said.candidate,
+        said.order,
+        said.number,
+        judged=True,
+        recorded=said.recorded,
+        stored_baseline=said.stored_baseline,
+        source=said.source,
     )
 
 

@@ -3,6 +3,7 @@
     assert random_read.at(depth=8) >= 3 * random_read.at(depth=1)
     assert random_read.at(depth=32).mb_per_s >= 200
     assert random_read.at(depth=8).agrees_with(random_read.at(depth=16), within=0.05)
+    assert random_read.at(depth=8).has_not_regressed(released, within=0.03)
     assert random_read.curve().has_no_dip()
     assert random_read.arrives_as(request_limits.promise(MIB))
 
@@ -16,7 +17,7 @@ because pytest's rewriting asks for it several times over, and `not`, `or` and
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from leadline.drive.request_limits import Promise, in_binary
 from leadline.errors import Inconclusive, Misuse
@@ -36,6 +37,9 @@ from leadline.statements import (
     share,
 )
 from leadline.verdict.verdict import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from leadline.released import Released
 
 REQUESTS_PER_S, MB_PER_S, SECONDS = "requests/s", "MB/s", "s"
 DIP_TOLERANCE = 0.04
@@ -68,6 +72,10 @@ class NothingOnRecord(Exception):
 
 class NotPromised(Exception):
     """The drive lacks what the claim is about, and nobody has promised that of it."""
+
+
+class NotJudgedHere(Exception):
+    """A regression station has recorded what is judged at a later one."""
 
 
 class NeverAsserted(AssertionError):
@@ -298,6 +306,20 @@ class Quantity:
             return stated(Against(self, direction, figure, source), self.load.judge)
         right = self._comparable(other, direction)
         return stated(Ratio(self, direction, right), self.load.judge)
+
+    def has_not_regressed(self, released: "Released", *, within: float) -> "Claim":
+        """Claim that the candidate keeps all but `within` (0.03 is 3 %) of what the released
+        firmware gives, by slices of both from regression stations.
+
+        Raises Misuse when it has a factor or another unit than requests a second.
+        """
+        if self.factor != 1.0 or self.unit != REQUESTS_PER_S:
+            raise Misuse(
+                f"{self}.has_not_regressed({released}): rates without factors are recorded"
+            )
+        limit = share(within, "within")
+        source = str(getattr(within, "source", ""))
+        return stated(released.statement(self, limit, source), self.load.judge)
 
     def _comparable(self, other: object, word: str) -> "Quantity":
         if not isinstance(other, Quantity):

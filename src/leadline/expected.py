@@ -71,6 +71,11 @@ class Expected:
         return self._at_least("multitasking_gain")
 
     @property
+    def regression(self) -> Limit:
+        """What a candidate may lose of a rate of the released firmware, a share; at most."""
+        return self._at_most("regression")
+
+    @property
     def ready_s(self) -> Limit:
         """Seconds from power-on until the drive has read from its medium; at most."""
         return self._at_most("ready_s")

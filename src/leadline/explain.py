@@ -10,6 +10,7 @@ from leadline.statements import (
     Gain,
     NoCollapse,
     NoDip,
+    NotRegressed,
     Ratio,
     Recorded,
     Statement,
@@ -28,6 +29,7 @@ _ESTIMATES: dict[type, str] = {
     Against: "rate",
     Agreement: "ratio",
     AsRecorded: "ratio",
+    NotRegressed: "candidate over released",
     NoDip: "rate over its neighbours' chord",
     NoCollapse: "last over best",
     Within: "slowest",
@@ -76,6 +78,8 @@ def _names(verdict: Verdict, statement: Statement) -> list[tuple[str, str]]:
             return [(name, REQUESTS_PER_S) for name in ("last", "best")]
         case Within() | Arrival() | Gain():
             return []
+        case NotRegressed(quantity=quantity, released=released, candidate=candidate):
+            return [(f"{quantity} with {each}", REQUESTS_PER_S) for each in (candidate, released)]
         case AsRecorded(quantity, Recorded(_, whose)):
             return [(str(quantity), REQUESTS_PER_S), (whose, REQUESTS_PER_S)]
         case _:

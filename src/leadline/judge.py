@@ -17,12 +17,22 @@ from leadline.explain import explain
 from leadline.judge_arrival import settle_arrival
 from leadline.judge_curve import settle_collapse, settle_dip
 from leadline.judge_gain import look_at_gain
+from leadline.judge_regression import settle_regression
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
 from leadline.plan_recorded import plan_of_record
 from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
 from leadline.remedies import TOO_FEW
-from leadline.statements import Arrival, AsRecorded, Gain, NoCollapse, NoDip, Ratio, Within
+from leadline.statements import (
+    Arrival,
+    AsRecorded,
+    Gain,
+    NoCollapse,
+    NoDip,
+    NotRegressed,
+    Ratio,
+    Within,
+)
 from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Outcome, Verdict
 
@@ -113,6 +123,8 @@ class SliceJudge:
                 verdict = self.carry_out(plan, Evidence(self.slice_s), self.budget_s)
             case Arrival() as arrival:
                 verdict = settle_arrival(self, arrival)
+            case NotRegressed() as regression:
+                verdict = settle_regression(self, regression)
             case contrast:
                 plan = plan_of(contrast, self.noise)
                 evidence = Evidence(self.slice_s, plan.tolerated)

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class Keeping:
-    """The claims of one test on one cell, in one run's record.  Each call is committed at once."""
+    """The claims of one test on one cell, in one run's record.  Each call is committed at once.
+
+    `about` is the cell that its verdicts are about, where that is not the one that is measured.
+    """
 
     record: "Record"
     cell: str
     claim: str
+    about: str = ""
     _places: Counter[str] = field(default_factory=Counter)
 
     def slice(self, judge: "SliceJudge", side: str, measured: "Slice") -> None:
@@ -45,7 +49,7 @@ class Keeping:
         """
         settling = judge.now.name
         row = verdict_row(
-            self.cell,
+            self.about or self.cell,
             self.claim,
             claim,
             verdict,

@@ -12,7 +12,7 @@ from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
 
 
 class Ended(StrEnum):
-    """How a test ended."""
+    """How a test ended; `recorded` is one whose claim is judged at a later station."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -21,6 +21,7 @@ class Ended(StrEnum):
     USAGE = "usage"
     EXCUSED = "excused"
     SKIPPED = "skipped"
+    RECORDED = "recorded"
     DEFECT = "defect"
 
 

@@ -7,7 +7,7 @@ what happens on the rig stands in `leadline.station`.
 import argparse
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,15 @@ from leadline.process import end_with_parent
 from leadline.running import (
     GATE_OPEN,
     GATE_OPTION,
+    MEASURED,
     REPLAY_OPTION,
     RUN,
+    STORED,
     Run,
     claim_of,
     make_run,
     run_from_worker,
+    stay_of,
     visit_of,
     worker_plan,
 )
@@ -40,6 +43,9 @@ from leadline.selection import (
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
     from xdist.workermanage import WorkerController
+
+    from leadline.inventory.plan import Visit
+    from leadline.inventory.stations import Stay
 
 pytest_plugins = (
     "leadline.fixtures.rig",
@@ -108,6 +114,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         f"test says, else {DRIVE_TIME_S:g}), one of a curve {CURVE_BUDGETS} times that",
     )
     group.addoption(
+        "--baseline",
+        choices=[MEASURED, STORED],
+        default=MEASURED,
+        help="what a candidate is held against: the released firmware measured in this run "
+        "(measured), or what an earlier run stored of it, while the rig's calibration is the same "
+        "and fresh (stored)",
+    )
+    group.addoption(
         "--no-excuses",
         action="store_true",
         help="known issues of the firmware matrix excuse nothing",
@@ -153,9 +167,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     run = metafunc.config.stash.get(RUN, None)
-    if run is not None and "visit" in metafunc.fixturenames:
-        ids = [visit.id for visit in run.visits]
-        metafunc.parametrize("visit", run.visits, ids=ids, indirect=True, scope="session")
+    if run is None or "visit" not in metafunc.fixturenames:
+        return
+    visits = [visit for visit in run.route.visits if visit.after is None]
+    ids = [visit.id for visit in visits]
+    if "stay" not in metafunc.fixturenames:
+        metafunc.parametrize("visit", visits, ids=ids, indirect=True, scope="session")
+        return
+    points: list[tuple[Visit, Stay | None]] = [(stay.visit, stay) for stay in run.route.stays]
+    # With nothing to compare there is no station, and `selection.applies` leaves the tests out.
+    points = points or [(visit, None) for visit in visits]
+    ids = [(stay or visit).id for visit, stay in points]
+    metafunc.parametrize(("visit", "stay"), points, ids=ids, indirect=True, scope="session")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -183,15 +206,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
     for item in keep:
         _excuse_known_issues(item, run)
-    # A drive is flashed as seldom as can be.  Within a visit the files' order holds, but power
-    # is cut last: a drive that does not come back has then been asked everything else.
-    position = {visit.id: n for n, visit in enumerate(run.visits)}
-    items[:] = sorted(keep, key=lambda item: (position.get(_visit_id(item), -1), cuts_power(item)))
+    position = {visit.id: n for n, visit in enumerate(run.route.visits)}
+    places = {item: _place(item, place, position) for place, item in enumerate(keep)}
+    items[:] = sorted(keep, key=places.__getitem__)
 
 
-def _visit_id(item: pytest.Item) -> str:
-    visit = visit_of(item)
-    return visit.id if visit is not None else ""
+def _place(item: pytest.Item, place: int, position: Mapping[str, int]) -> tuple[int, int, int]:
+    """Where a test, collected as number `place`, stands among all.
+
+    A drive is flashed as seldom as can be.  Within a visit the files' order holds, but power
+    is cut last: a drive that does not come back has then been asked everything else.  The
+    stations of regression claims are as near to the flash between them as can be, and the one
+    before it in the opposite order, so that nothing but the flash lies between the two.
+    """
+    visit, stay = visit_of(item), stay_of(item)
+    if visit is None:
+        return -1, 0, place
+    at = position[visit.id]
+    if stay is None:
+        return at, 2 if cuts_power(item) else 1, place
+    return (at, 3, -place) if stay.ends_visit else (at, 0, place)
 
 
 def _excuse_known_issues(item: pytest.Item, run: Run) -> None:
@@ -202,7 +236,8 @@ def _excuse_known_issues(item: pytest.Item, run: Run) -> None:
     visit = visit_of(item)
     if visit is None or run.no_excuses:
         return
-    for issue in run.known_issues(visit):
+    stay = stay_of(item)
+    for issue in run.known_issues(visit if stay is None else stay.candidate):
         lasts = issue.excuses and not issue.expired(run.today) and issue.kernel == ANY
         if lasts and issue.claim == claim_of(item):
             excuse(item, issue)
@@ -245,4 +280,4 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeSc
         return None
     from leadline.distribution import SharedPathScheduling
 
-    return SharedPathScheduling(config, log, {v.id: v.shared_path for v in run.visits})
+    return SharedPathScheduling(config, log, {v.id: v.shared_path for v in run.route.visits})

@@ -7,6 +7,8 @@ TOO_FEW = "too-few"
 """The judge's own: the budget was spent before there was enough to look at."""
 NO_DIFFERENCE = "no-difference"
 """Of a load that drives agree on whether their NCQ is on or off."""
+NO_STATION = "no-station"
+"""Of firmwares that are compared: a station has recorded nothing, or too little."""
 REMEDIES = {
     slices.LITTLES_LAW: "see whether the rig's processors are busy with something else (top)",
     slices.DEVICE_DEPTH: "see what else writes device/queue_depth on the rig; tuned, a udev rule?",
@@ -29,6 +31,7 @@ REMEDIES = {
     finding.SPAN: "give the model's cache_bytes in the firmware matrix, or use more of the drive",
     finding.NOT_PRECONDITIONED: "let the drive rest or cool, and run it again",
     TOO_FEW: "raise --drive-time",
+    NO_STATION: "see how the tests at that station ended; they are run with the claim, all four",
     NO_DIFFERENCE: "claim it of a load that needs the queue, such as random reads",
 }
 

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from leadline.errors import message_of
+from leadline.inventory.stations import Route
 from leadline.outcomes import Ended, ended_by, exit_code
+from leadline.report.losses import losses, told
 from leadline.report.summary import SummaryRow, summary_table
 from leadline.results.record import Record
 from leadline.results.schema import OutcomeRow
-from leadline.running import RUN, VERDICTS, claim_of, visit_of
+from leadline.running import CHANGES, RECORDED, RUN, VERDICTS, cell_of, claim_of, visit_of
 
 PREFIX = "leadline."
 _SAID = pytest.StashKey[dict[str, str]]()
@@ -28,6 +30,7 @@ _LETTERS = {
     Ended.USAGE: ("error", "U", "USAGE"),
     Ended.DEFECT: ("error", "D", "DEFECT"),
     Ended.INCONCLUSIVE: ("inconclusive", "I", "INCONCLUSIVE"),
+    Ended.RECORDED: ("recorded", "r", "RECORDED"),
 }
 
 
@@ -41,8 +44,10 @@ def pytest_runtest_makereport(
     if visit is None:
         return report
     ended = _ended(report, call)
+    if ended is Ended.SKIPPED and item.stash.get(RECORDED, False):
+        ended = Ended.RECORDED
     if call.when == "call" or ended is not Ended.PASS:
-        found = _properties(item, visit.cell.id, ended, call)
+        found = _properties(item, cell_of(item), ended, call)
         if ended is Ended.PASS and hasattr(report, "wasxfail"):
             found.append((f"{PREFIX}not_needed", report.wasxfail))
         report.user_properties.extend(found)
@@ -82,6 +87,8 @@ def _properties(
         "outcome": ended.value,
         "message": message,
     }
+    if changes := item.stash.get(CHANGES, []):
+        found["changes"] = "\n".join(changes)
     verdicts: list[dict[str, Any]] = item.stash.setdefault(VERDICTS, [])
     for n, verdict in enumerate(verdicts):
         suffix = "" if n == 0 else f".{n + 1}"
@@ -101,7 +108,8 @@ def facts_of(report: pytest.TestReport) -> dict[str, Any]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     outcome = facts_of(report).get("outcome")
-    if outcome is None or not report.failed:
+    recorded = report.skipped and outcome == Ended.RECORDED
+    if outcome is None or not (report.failed or recorded):
         return None
     return _LETTERS.get(Ended(outcome))
 
@@ -109,9 +117,10 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 class Reporter:
     """The controlling process's view of a run: it records outcomes and prints the summary."""
 
-    def __init__(self, config: pytest.Config, record: Record) -> None:
+    def __init__(self, config: pytest.Config, record: Record, route: Route) -> None:
         self._config = config
         self._record = record
+        self._route = route
         self._rows: dict[str, SummaryRow] = {}
         self._started = time.monotonic()
 
@@ -150,6 +159,9 @@ class Reporter:
             terminalreporter.write_sep("=", f"Leadline, run {self._record.run_id}")
             seconds = time.monotonic() - self._started
             width = terminalreporter._tw.fullwidth
+            lost = losses(list(self._rows.values()), self._route)
+            for line in told(lost):
+                terminalreporter.write_line(line, red=True)
             text = summary_table(list(self._rows.values()), seconds, width)
             terminalreporter.write(text)
             terminalreporter.write_line(f"results: {self._record.directory}")
@@ -165,4 +177,4 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     record = Record(run.results, run.id)
     record.start(run.command, run.version)
-    config.pluginmanager.register(Reporter(config, record), "leadline-reporter")
+    config.pluginmanager.register(Reporter(config, record, run.route), "leadline-reporter")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from leadline.inventory.must import Must
     from leadline.inventory.plan import Visit
     from leadline.inventory.rig import DriveSpec, Rig
+    from leadline.inventory.stations import Route, Stay
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Run:
     drive_time_s: float | None
     allow_flash: bool = False
     keep_firmware: bool = False
+    stored_baseline: bool = False
     today: date = field(default_factory=run_day)
     """On which it began: known issues that have expired by then excuse nothing in it."""
 
@@ -55,6 +58,16 @@ class Run:
         (came_with,) = model.showing(drive.firmware, drive.firmware_sha256)
         cell = replace(visit.cell, firmware=came_with.revision)
         return replace(visit, cell=cell, installed=True, image=came_with.image)
+
+    @cached_property
+    def route(self) -> "Route":
+        """The plan's visits and the returns of regression claims, in their order.
+
+        Made once: pytest knows a fixture's parameter by its identity.
+        """
+        from leadline.inventory.stations import route_of
+
+        return route_of(self.visits, stored_baseline=self.stored_baseline)
 
     def drive_spec(self, visit: "Visit") -> "DriveSpec":
         """The rig file's entry of the drive that is visited."""
@@ -82,6 +95,12 @@ GATE_OPTION, GATE_OPEN = "--gate", b"open"
 """How `leadline hil` tells pytest that its rigs are up: by a word through this descriptor."""
 REPLAY_OPTION = "--trace-replay"
 """How `leadline trace replay` tells pytest what to replay: the name of a file."""
+MEASURED, STORED = "measured", "stored"
+"""What a candidate is held against, as `--baseline` has it."""
+RECORDED = pytest.StashKey[bool]()
+"""Set on a test that has recorded at a regression station what is judged at a later one."""
+CHANGES = pytest.StashKey[list[str]]()
+"""What the drive says of itself with the candidate that it did not say before, in words."""
 VERDICTS = pytest.StashKey[list[dict[str, Any]]]()
 
 
@@ -148,6 +167,7 @@ def _run(
         today=today,
         allow_flash=config.option.allow_flash,
         keep_firmware=config.option.keep_firmware,
+        stored_baseline=config.option.baseline == STORED,
     )
 
 
@@ -164,6 +184,8 @@ def repeating(run: Run, rig: "Rig", node_id: str) -> str:
         words.append("--allow-flash")
     if run.drive_time_s is not None:
         words += ["--drive-time", f"{run.drive_time_s:g}"]
+    if run.stored_baseline:
+        words += ["--baseline", STORED]
     return shlex.join([*words, node_id])
 
 
@@ -171,6 +193,25 @@ def visit_of(item: pytest.Item) -> "Visit | None":
     """The visit that a test belongs to, or None for a test that asks for no drive."""
     callspec = getattr(item, "callspec", None)
     return cast("Visit | None", callspec.params.get("visit")) if callspec is not None else None
+
+
+def stay_of(item: pytest.Item) -> "Stay | None":
+    """The regression station that a test is at, or None for one that compares no firmware."""
+    callspec = getattr(item, "callspec", None)
+    return cast("Stay | None", callspec.params.get("stay")) if callspec is not None else None
+
+
+def whole_of(item: pytest.Item) -> str:
+    """The node id that repeats a test: one that compares firmwares is run at all its stations."""
+    return item.nodeid if stay_of(item) is None else item.nodeid.partition("[")[0]
+
+
+def cell_of(item: pytest.Item) -> str:
+    """The id of the cell that a test of a drive is about: at a regression station, the
+    candidate's, whatever the drive has on it now."""
+    visit, stay = visit_of(item), stay_of(item)
+    assert visit is not None, "it is a test of a drive"
+    return stay.candidate.cell.id if stay is not None else visit.cell.id
 
 
 def claim_of(item: pytest.Item) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from leadline.drive_time import CLAIM_S
-from leadline.running import Run, claim_of, visit_of
+from leadline.running import Run, claim_of, stay_of, visit_of
 
 if TYPE_CHECKING:
     from leadline.inventory.plan import Visit
@@ -40,14 +40,12 @@ def applies(item: pytest.Item, run: Run) -> bool:
     visit = visit_of(item)
     if visit is None:
         return True
-    if not run.serves(visit):
+    if not run.serves(visit) or (compares(item) and stay_of(item) is None):
         return False
     protocols = item.get_closest_marker("protocol")
     if protocols and run.drive_spec(visit).protocol not in protocols.args:
         return False
-    if not _required(item, run, visit):
-        return False
-    if writes(item) and not _may_write(item, run):
+    if not _required(item, run, visit) or (writes(item) and not _may_write(item, run)):
         return False
     needs_limit = item.get_closest_marker("claim") and not item.get_closest_marker("no_limit")
     return not needs_limit or claim_of(item) in run.limits(visit)
@@ -78,6 +76,11 @@ def _may_write(item: pytest.Item, run: Run) -> bool:
     """Whether both keys allow it on the drive of a test's visit."""
     visit = visit_of(item)
     return visit is not None and run.allow_writes and run.drive_spec(visit).writes == "allowed"
+
+
+def compares(item: pytest.Item) -> bool:
+    """Whether a test holds a candidate against what was released."""
+    return "stay" in getattr(item, "fixturenames", ())
 
 
 def cuts_power(item: pytest.Item) -> bool:
@@ -142,4 +145,8 @@ def _most_s(item: pytest.Item, run: Run) -> float:
     measures = not LOADS.isdisjoint(getattr(item, "fixturenames", ()))
     if not (measures or item.get_closest_marker("drive_time")):
         return 0.0
+    if compares(item):
+        from leadline.verdict.regression import STATIONS
+
+        return budget_of(item, run).claim_s / STATIONS
     return budget_of(item, run).claim_s

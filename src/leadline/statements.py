@@ -15,6 +15,7 @@ from leadline.load.slices import SliceSetting
 if TYPE_CHECKING:
     from leadline.claims import Curve, Load, Quantity
     from leadline.trace.rounds import ReplayedTrace
+    from leadline.verdict.regression import Firmware
 
 Bound = Literal[">=", "<="]
 OUTSTANDING = 8
@@ -154,6 +155,66 @@ class AsRecorded:
 
 
 @dataclass(frozen=True)
+class AtStation:
+    """What one regression station recorded: the rates (requests a second) of the slices that
+    count, in their order.
+
+    `seconds` is how long each was, `spent_s` the drive time of all that were measured there,
+    `voids` why they do not count, if they do not; `whose` says in words where and when it was.
+    """
+
+    number: int
+    rates: tuple[float, ...]
+    seconds: float
+    spent_s: float
+    whose: str
+    voids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotRegressed:
+    """A quantity of which a candidate keeps all but `within` of what the released firmware gave.
+
+    It is recorded at four stations, at which the drive has the firmwares of `order`, and
+    judged at the last one that is measured; this is station `number`, `recorded` what the
+    others left.  With a `stored_baseline` the released firmware's are those of an earlier run.
+    """
+
+    quantity: "Quantity"
+    within: float
+    released: str
+    candidate: str
+    order: "tuple[Firmware, ...]"
+    number: int
+    judged: bool
+    recorded: tuple[AtStation, ...] = ()
+    stored_baseline: bool = False
+    source: str = ""
+
+    @property
+    def load(self) -> "Load":
+        """The workload, on the drive of this test."""
+        return self.quantity.load
+
+    @property
+    def side(self) -> str:
+        """The name under which this station's slices are kept."""
+        return side_of(str(self.quantity), self.number, self.candidate, self.released)
+
+    def revision_at(self, number: int) -> str:
+        """The firmware at a station."""
+        return self.candidate if self.order[number - 1] == "candidate" else self.released
+
+    def __str__(self) -> str:
+        return f"{self.quantity} has not regressed against {self.released} within {self.within:.3g}"
+
+
+def side_of(quantity: str, number: int, candidate: str, released: str) -> str:
+    """The name under which the slices of a quantity are kept at a regression station."""
+    return f"{quantity}, station {number} of {candidate} against {released}"
+
+
+@dataclass(frozen=True)
 class NoDip:
     """A curve that nowhere falls below its neighbours' chord by more than `tolerance`."""
 
@@ -266,7 +327,7 @@ Contrast = Ratio | Against | Agreement
 """Statements that blocks of slices settle by themselves."""
 Measured = Contrast | AsRecorded | NoDip | NoCollapse
 """Statements that slices are measured for."""
-Statement = Measured | Arrival | Within | Gain
+Statement = Measured | Arrival | Within | Gain | NotRegressed
 
 
 def share(value: object, words: str) -> float:

@@ -12,7 +12,14 @@ import pytest
 
 from leadline.calibration import store
 from leadline.calibration.known import noise_of
-from leadline.claims import Claim, Load, NeverAsserted, NothingOnRecord, NotPromised
+from leadline.claims import (
+    Claim,
+    Load,
+    NeverAsserted,
+    NothingOnRecord,
+    NotJudgedHere,
+    NotPromised,
+)
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
 from leadline.depths import admit_depths
@@ -45,7 +52,7 @@ from leadline.plans import Noise
 from leadline.power.cycle import PowerCycle
 from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
-from leadline.running import VERDICTS, claim_of, repeating
+from leadline.running import RECORDED, VERDICTS, cell_of, claim_of, repeating, stay_of, whole_of
 from leadline.selection import budget_of
 from leadline.verdict.verdict import Verdict
 from leadline.vetting import Vetting, vet
@@ -116,7 +123,9 @@ class OpenVisit:
                 if activated is not None:
                     self._cycles.done[False].append(activated)
             self._smart = smart.snapshot(host, self.drive.node)
-            station.record.add(cell_row(cell, self.drive, self._smart, firmware.sha256))
+            logs = smart.log_directory(host, self.drive.node) if self.drive.identify else ()
+            row = cell_row(cell, self.drive, self._smart, firmware.sha256, logs)
+            station.record.add(row)
             self._open = opening.pop_all()
         return self
 
@@ -211,7 +220,8 @@ class OpenVisit:
         """Settles the claims of one test; its slices are so long to begin with."""
         name = claim_of(item)
         live, cell = self.station.live, self.visit.cell.id
-        keeping = Keeping(self.station.record, cell, name)
+        about = cell if stay_of(item) is None else cell_of(item)
+        keeping = Keeping(self.station.record, cell, name, about)
 
         def keep_slice(side: str, measured: Slice) -> None:
             live.slice(cell, name, side, measured)
@@ -225,7 +235,7 @@ class OpenVisit:
         remarks: dict[str, str] = {}
         budget = budget_of(item, self.station.run)
         judge = SliceJudge(
-            cell=cell,
+            cell=about,
             measure=partial(self.measure, name=name, remarks=remarks),
             remarks=remarks,
             keep_slice=keep_slice,
@@ -233,7 +243,7 @@ class OpenVisit:
             slice_s=slice_s or SLICE_S[self.model.class_],
             budget_s=budget.claim_s,
             curve_budget_s=budget.curve_s,
-            repeat=repeating(self.station.run, self.station.rig, item.nodeid),
+            repeat=repeating(self.station.run, self.station.rig, whole_of(item)),
             noise=self.noise(),
             hunt=partial(hunt, self),
         )
@@ -379,7 +389,8 @@ class OpenVisit:
             faults = self._faults(begin, item)
             if faults:
                 raise DriveFault(_told(faults, self.drive)) from error
-            if isinstance(error, NothingOnRecord | NotPromised):
+            if isinstance(error, NothingOnRecord | NotPromised | NotJudgedHere):
+                item.stash[RECORDED] = isinstance(error, NotJudgedHere)
                 pytest.skip(str(error))
             raise
         finally:

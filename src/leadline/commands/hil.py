@@ -24,14 +24,17 @@ from leadline.host.connection import open_host
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
 from leadline.inventory.rig import HostSpec, Rig, load_rig
+from leadline.inventory.stations import route_of
 from leadline.mend import mend, mend_power
 from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, USAGE_CODE, Ended, ended_by, exit_code
 from leadline.power.byte_log import ByteLogs, folder_of_run
 from leadline.preflight import refuse_absent
+from leadline.report.losses import losses
+from leadline.report.summary import SummaryRow
 from leadline.results.record import Record
 from leadline.results.schema import Phase
 from leadline.run_id import new_run_id
-from leadline.running import GATE_OPEN, GATE_OPTION
+from leadline.running import GATE_OPEN, GATE_OPTION, STORED
 from leadline.selection import USUAL
 
 SUITE = Path(leadline.__file__).parent / "suite"
@@ -87,7 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     command = f"leadline hil {' '.join(arguments.rest)}".strip()
     final, record = conduct(arguments, command)
     if arguments.json:
-        print(json.dumps(_summary(record, final, time.monotonic() - started)))
+        lost = _losses(arguments, record)
+        print(json.dumps(_summary(record, final, time.monotonic() - started, lost)))
     record.close()
     return final
 
@@ -295,11 +299,30 @@ def _translate(code: int, record: Record, *, interrupted: bool) -> int:
     return found or code
 
 
-def _summary(record: Record, code: int, seconds: float) -> dict[str, object]:
+def _losses(arguments: argparse.Namespace, record: Record) -> list[dict[str, object]]:
+    """What candidates lose, by the plan and by how the tests ended."""
+    rigs = [load_rig(path) for path in arguments.rig or [VIRTUAL_RIG]]
+    visits = plan(rigs, load_matrix(arguments.matrix))
+    rows = [
+        SummaryRow.from_facts(
+            row.node,
+            {"cell": row.cell, "claim": row.claim, "outcome": row.outcome, "message": row.message},
+        )
+        for row in record.outcomes()
+    ]
+    words = " ".join(arguments.rest).replace("=", " ")
+    route = route_of(visits, stored_baseline=f"--baseline {STORED}" in words)
+    return [loss.as_json() for loss in losses(rows, route)]
+
+
+def _summary(
+    record: Record, code: int, seconds: float, lost: list[dict[str, object]]
+) -> dict[str, object]:
     return {
         "run": record.run_id,
         "exit_code": code,
         "seconds": round(seconds, 2),
+        "lost": lost,
         "phases": {name: round(spent, 2) for name, spent in record.phases().items()},
         "outcomes": [
             {

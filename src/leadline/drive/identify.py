@@ -7,7 +7,7 @@
 """
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from leadline.drive.text import plain_ascii
@@ -98,6 +98,8 @@ class Identify:
     security: Security  # word 128, ATA8-ACS
     power_management: PowerManagement
     microcode: Microcode
+    data: bytes = field(repr=False)
+    """The 512 bytes themselves."""
 
     def as_json(self) -> dict[str, object]:
         """The fields of `leadline identify --json`."""
@@ -162,6 +164,7 @@ def decode(data: bytes) -> Identify:
         security=_security(words[128]),
         power_management=_power_management(words),
         microcode=_microcode(words),
+        data=data,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from leadline.drive.identify_changes import Log
 from leadline.drive.text import plain
 from leadline.errors import RigTrouble
 
@@ -84,8 +85,30 @@ def snapshot(host: "Host", node: str) -> SmartSnapshot:
 
     Raises RigTrouble where smartctl is missing, cannot open the drive, or prints no JSON.
     """
-    argv = ["smartctl", "--json", "--info", "--attributes"]
-    argv += [f"--log={log}" for log in ("devstat", "sataphy", "error", "sasphy")]
+    logs = [f"--log={log}" for log in ("devstat", "sataphy", "error", "sasphy")]
+    return parse(_asked(host, node, ["--info", "--attributes", *logs]))
+
+
+def log_directory(host: "Host", node: str) -> tuple[Log, ...]:
+    """Which logs the ATA drive at `node` says that it has; empty where it does not say.
+
+    Raises RigTrouble as `snapshot` does.
+    """
+    return tuple(parse_directory(_asked(host, node, ["--log=directory"])))
+
+
+def parse_directory(document: object) -> Iterator[Log]:
+    """The logs in smartctl's JSON, by address; ACS-4, log 00h of both kinds."""
+    for entry in _list(_at(document, "ata_log_directory", "table")):
+        address = _integer(_at(entry, "address"))
+        if address is not None:
+            general = _integer(_at(entry, "gp_sectors")) or 0
+            yield Log(address, general, _integer(_at(entry, "smart_sectors")) or 0)
+
+
+def _asked(host: "Host", node: str, words: list[str]) -> object:
+    """The JSON that smartctl prints of a drive."""
+    argv = ["smartctl", "--json", *words]
     done = host.run([*argv, node], deadline=DEADLINE_S, check=False)
     try:
         document = json.loads(done.stdout)
@@ -100,7 +123,7 @@ def snapshot(host: "Host", node: str) -> SmartSnapshot:
             f"{host.name}: {node}: smartctl cannot ask the drive: {said}; "
             f"run `smartctl --all {node}` on the rig to see why"
         )
-    return parse(document)
+    return document
 
 
 def parse(document: object) -> SmartSnapshot:

@@ -53,11 +53,15 @@ class Visit:
     """Whether, by the rig file, the drive has this firmware already."""
     image: Path | None
     """The firmware's image; its hash was right when the plan was made."""
+    against: str | None = None
+    """The revision that a candidate is held against: its predecessor, or what was released."""
+    after: str | None = None
+    """Of a return to a cell that was visited before: the revision that the drive comes from."""
 
     @property
     def id(self) -> str:
-        """The cell's id: a plan visits each cell once."""
-        return self.cell.id
+        """The cell's id, and of a return its number: a plan visits each cell once."""
+        return self.cell.id if self.after is None else f"{self.cell.id}-visit{self.n}"
 
 
 Lacks = Literal["model", "image", "flash", "outlet", "status", "downgrade", "drive", "rig"]
@@ -156,9 +160,21 @@ def _of_drive(
             shared_path,
             firmware is installed,
             firmware.image,
+            against=_held_against(firmware, installed, entry),
         )
         visits.append(visit)
     return visits, gaps
+
+
+def _held_against(firmware: FirmwareSpec, installed: FirmwareSpec, entry: ModelSpec) -> str | None:
+    """What a candidate is held against: its predecessor, else the released firmware that the
+    drive has, else the model's last one that is released."""
+    if firmware.status != "candidate":
+        return None
+    released = [each.revision for each in entry.firmware if each.status == "released"]
+    last = released[-1] if released else None
+    had = installed.revision if installed.status == "released" else last
+    return firmware.predecessor or had
 
 
 def _in_order(entry: ModelSpec, installed: FirmwareSpec) -> list[FirmwareSpec]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.outcomes import Ended
 
-_WORDS = {
+WORDS = {
     Ended.PASS: "PASS",
     Ended.FAIL: "FAIL",
     Ended.ERROR: "ERROR",
@@ -15,6 +15,7 @@ _WORDS = {
     Ended.USAGE: "USAGE",
     Ended.EXCUSED: "FAIL, known issue",
     Ended.SKIPPED: "skipped",
+    Ended.RECORDED: "recorded",
     Ended.DEFECT: "DEFECT",
 }
 
@@ -34,6 +35,8 @@ class SummaryRow:
     not_needed: str = ""
     """The known issue that excuses a claim which passes."""
     cause: str = ""
+    changes: tuple[str, ...] = ()
+    """What the drive says of itself with the candidate that it did not say before."""
 
     @classmethod
     def from_facts(cls, node: str, facts: Mapping[str, Any]) -> "SummaryRow":
@@ -49,6 +52,7 @@ class SummaryRow:
             explanation=str(facts.get("explanation", "")),
             not_needed=str(facts.get("not_needed", "")),
             cause=str(facts.get("cause", "")),
+            changes=tuple(str(facts.get("changes", "")).splitlines()),
         )
 
 
@@ -63,15 +67,20 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
     table.add_column("drive s", justify="right")
     last = ""
     for row in rows:
+        if row.outcome is Ended.RECORDED:
+            continue  # the verdict that it is for has a row
         if row.cell != last:
             table.add_row(row.cell)
         spent = "" if row.drive_seconds is None else f"{row.drive_seconds:.1f}"
-        table.add_row(f"  {row.claim}", _WORDS[row.outcome], row.estimate, spent)
+        table.add_row(f"  {row.claim}", WORDS[row.outcome], row.estimate, spent)
         last = row.cell
     text = io.StringIO()
     console = Console(file=text, width=max(width, 100), highlight=False, markup=False)
     console.print(table)
     console.print(_count(rows, seconds))
+    for row in rows:
+        for change in row.changes:
+            console.print(f"{row.cell}: {change}", soft_wrap=True)
     for row in rows:
         if row.outcome is Ended.SKIPPED and row.message:
             console.print(f"skipped: {row.claim} of {row.cell}: {row.message}", soft_wrap=True)
@@ -86,12 +95,12 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
 def _why(row: SummaryRow) -> str:
     """The cause in a few words, else the first line of what was said."""
     first, *_ = row.message.splitlines() or [""]
-    return row.cause or first.removeprefix(f"{_WORDS[Ended.FAIL]}: ")
+    return row.cause or first.removeprefix(f"{WORDS[Ended.FAIL]}: ")
 
 
 def _count(rows: Sequence[SummaryRow], seconds: float) -> str:
     counted = [
-        f"{number} {_WORDS[ended]}"
+        f"{number} {WORDS[ended]}"
         for ended in Ended
         if (number := sum(row.outcome is ended for row in rows))
     ]

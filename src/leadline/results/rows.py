@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from leadline.claims import Claim
     from leadline.drive.bind import Drive
     from leadline.drive.finding import Finding
+    from leadline.drive.identify_changes import Log
     from leadline.drive.kernel_events import KernelEvent
     from leadline.drive.smart import SmartSnapshot
     from leadline.inventory.plan import Cell
@@ -23,8 +24,15 @@ if TYPE_CHECKING:
     from leadline.verdict.verdict import Verdict
 
 
-def cell_row(cell: "Cell", drive: "Drive", smart: "SmartSnapshot", sha256: str | None) -> CellRow:
-    """A drive as it stood; `sha256` is the hash of its firmware's image."""
+def cell_row(
+    cell: "Cell",
+    drive: "Drive",
+    smart: "SmartSnapshot",
+    sha256: str | None,
+    logs: "Iterable[Log]" = (),
+) -> CellRow:
+    """A drive as it stood; `sha256` is the hash of its firmware's image, `logs` what its log
+    directory has."""
     return CellRow(
         cell=cell.id,
         rig=cell.rig,
@@ -37,6 +45,8 @@ def cell_row(cell: "Cell", drive: "Drive", smart: "SmartSnapshot", sha256: str |
             **drive_facts(drive, smart),
             "controller": dataclasses.asdict(drive.controller),
             "image_sha256": sha256,
+            "identify": drive.identify.data.hex() if drive.identify else None,
+            "logs": [dataclasses.asdict(log) for log in logs],
         },
     )
 

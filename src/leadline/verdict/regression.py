@@ -58,6 +58,7 @@ class Station:
 
 ABBA: list[Firmware] = ["released", "candidate", "candidate", "released"]
 ABBA_MIRRORED: list[Firmware] = ["candidate", "released", "released", "candidate"]
+STATIONS = len(ABBA)
 Block = tuple[Station, Station, Station, Station]
 """Two stations of the released firmware, then two of the candidate."""
 

@@ -1,0 +1,37 @@
+"""Regression stations for tests: a drive that came with 1.0, and the candidate 1.1."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from leadline.inventory.plan import Cell, Visit
+from leadline.inventory.stations import Stay
+from leadline.released import Released
+from leadline.results.stations import Said
+from leadline.statements import AtStation
+
+HOME = Visit(Cell("bench", "a", "MODEL", "1.0", "c"), 1, "bench/a", installed=True, image=None)
+CANDIDATE = replace(
+    HOME, cell=replace(HOME.cell, firmware="1.1"), n=2, installed=False, against="1.0"
+)
+BACK = replace(HOME, n=3, after="1.1")
+STAYS = tuple(
+    Stay(visit, number, CANDIDATE, HOME.cell)
+    for number, visit in enumerate((HOME, CANDIDATE, CANDIDATE, BACK), 1)
+)
+
+
+def at_station(
+    number: int,
+    recorded: Sequence[AtStation] = (),
+    says: dict[str, Said] | None = None,
+    told: list[str] | None = None,
+) -> Released:
+    """The released firmware as seen from a station, with what the others have recorded, and
+    what the drive says of itself by firmware."""
+    heard = says or {}
+    return Released(
+        STAYS[number - 1],
+        lambda quantity: tuple(recorded),
+        lambda cell: heard.get(cell.firmware),
+        (told if told is not None else []).append,
+    )

@@ -1,0 +1,123 @@
+"""Regression stations: where a candidate and what it is held against are measured in turn.
+
+Two firmwares cannot be interleaved slice by slice.  A visit's end and the next one's start
+are *stations*, where a drive is measured with the firmware that it has: released, candidate,
+candidate, released, in the two flashes that it takes to come back to the first one.  A drive
+that came with the candidate has them the other way round.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from leadline.inventory.plan import Cell, Visit
+from leadline.verdict.regression import ABBA, ABBA_MIRRORED, Firmware
+
+
+@dataclass(frozen=True)
+class Stay:
+    """A drive at one station of four, counted from 1: the odd ones end a visit, the even ones
+    begin one.
+
+    `candidate` is a visit to the cell that is held against that of `released`.  With
+    a `stored_baseline` what is stored of the released firmware stands in for the first and the
+    last station, and the drive is measured with the candidate alone.
+    """
+
+    visit: Visit
+    number: int
+    candidate: Visit
+    released: Cell
+    stored_baseline: bool = False
+
+    @property
+    def id(self) -> str:
+        """The visit's id and the number, as in ``bench-a-slot1-X-1.0-station1``."""
+        return f"{self.visit.id}-station{self.number}"
+
+    @property
+    def ends_visit(self) -> bool:
+        """Whether it is at the visit's end, and not at its start."""
+        return self.number % 2 == 1
+
+    @property
+    def judges(self) -> bool:
+        """Whether it is the last of those that are measured, where the claims are judged."""
+        return self.number == (3 if self.stored_baseline else 4)
+
+    @property
+    def order(self) -> tuple[Firmware, ...]:
+        """Which of the two the drive has at each of the four stations."""
+        if self.candidate.installed and not self.stored_baseline:
+            return tuple(ABBA_MIRRORED)
+        return tuple(ABBA)
+
+
+@dataclass(frozen=True)
+class Route:
+    """The visits in the order in which they are made, with the returns that comparing takes.
+
+    The plan's own visits are all among them; a return is made for the stations alone.
+    """
+
+    visits: tuple[Visit, ...]
+    stays: tuple[Stay, ...]
+
+    @property
+    def comparisons(self) -> tuple[tuple[Cell, Cell], ...]:
+        """Each candidate with what it is held against."""
+        return tuple((stay.candidate.cell, stay.released) for stay in self.stays if stay.judges)
+
+
+def route_of(visits: Iterable[Visit], *, stored_baseline: bool = False) -> Route:
+    """How the drives go through the visits of a plan, in which each drive's stand together.
+
+    A candidate is compared where the plan visits what it is held against, too; by what is
+    stored of that, wherever there is a candidate.
+    """
+    if stored_baseline:
+        return _by_what_is_stored(tuple(visits))
+    drives = groupby(visits, key=lambda visit: (visit.cell.rig, visit.cell.slot))
+    parts = [_of_drive(tuple(own)) for _, own in drives]
+    return Route(
+        tuple(visit for part in parts for visit in part.visits),
+        tuple(stay for part in parts for stay in part.stays),
+    )
+
+
+def _by_what_is_stored(visits: tuple[Visit, ...]) -> Route:
+    stays = [
+        Stay(visit, number, visit, replace(visit.cell, firmware=visit.against), True)
+        for visit in visits
+        for number in (2, 3)
+        if visit.against is not None
+    ]
+    return Route(visits, tuple(stays))
+
+
+def _of_drive(own: Sequence[Visit]) -> Route:
+    by_revision = {visit.cell.firmware: visit for visit in own}
+    made: list[Visit] = []
+    stays: list[Stay] = []
+    for visit in own:
+        released = by_revision.get(visit.against or "")
+        if released is None or released is visit:
+            if visit.cell not in [each.cell for each in made]:
+                _next(made, visit)
+            continue
+        # From the firmware that the drive came with and back to it, where it is one of the two.
+        outer, inner = (visit, released) if visit.installed else (released, visit)
+        first, second, third = (_next(made, each) for each in (outer, inner, outer))
+        at = enumerate((first, second, second, third), 1)
+        stays += [Stay(each, number, visit, released.cell) for number, each in at]
+    return Route(tuple(made), tuple(stays))
+
+
+def _next(made: list[Visit], wanted: Visit) -> Visit:
+    """The visit to a cell that comes next: the last one if the drive is there, else one more."""
+    if made and made[-1].cell == wanted.cell:
+        return made[-1]
+    back = wanted.cell in [each.cell for each in made]
+    after = made[-1].cell.firmware if back else None
+    made.append(replace(wanted, n=len(made) + 1, after=after))
+    return made[-1]

@@ -1,0 +1,114 @@
+"""What regression stations have recorded: in this run, and what of earlier ones may stand in."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from leadline.drive.identify_changes import Log
+from leadline.judge_regression import FEWEST_SLICES, station_of
+from leadline.load.slices import Slice
+from leadline.results.schema import CellRow, SliceRow
+from leadline.statements import AtStation
+from leadline.verdict.regression import STATIONS
+
+if TYPE_CHECKING:
+    from leadline.inventory.plan import Cell
+    from leadline.results.record import Record
+
+_SLICE = TypeAdapter(Slice)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a drive says of itself: 512 bytes of IDENTIFY DEVICE, and its log directory."""
+
+    identify: bytes
+    logs: tuple[Log, ...]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Which earlier run's slices of a released firmware may stand in for measuring it again.
+
+    `sha256` is that of the firmware's image: with another it is another firmware.  Slices from
+    before `since` (Unix seconds) are of another calibration of the rig, or of none.
+    """
+
+    cell: "Cell"
+    serial: str
+    sha256: str | None
+    since: float
+
+
+def recorded(record: "Record", cell: "Cell", number: int, side: str) -> AtStation | None:
+    """What a station of this run has recorded in `cell` under `side`; None where nothing was.
+
+    Where a test was run there twice, the second time counts.
+    """
+    with Session(record.engine) as session:
+        of_side = select(SliceRow).where(
+            SliceRow.run == record.run_id, SliceRow.cell == cell.id, SliceRow.side == side
+        )
+        rows = session.scalars(of_side.order_by(SliceRow.id)).all()
+        last = [row for row in rows if row.settling == rows[-1].settling]
+        return station_of(number, _slices(last), "this run") if last else None
+
+
+def stood_in(record: "Record", baseline: Baseline, quantity: str) -> tuple[AtStation, ...]:
+    """Two stations of the last earlier run that recorded `quantity` with the released firmware
+    at two or more, as the first and the last of four; empty where there is no such run."""
+    with Session(record.engine) as session:
+        cells = select(CellRow).where(
+            CellRow.run != record.run_id,
+            CellRow.cell == baseline.cell.id,
+            CellRow.serial == baseline.serial,
+        )
+        for cell in session.scalars(cells.order_by(CellRow.id.desc())):
+            if cell.details.get("image_sha256") != baseline.sha256:
+                continue
+            of_run = select(SliceRow).where(
+                SliceRow.run == cell.run,
+                SliceRow.cell == cell.cell,
+                SliceRow.taken >= baseline.since,
+                SliceRow.side.startswith(f"{quantity}, station ", autoescape=True),
+            )
+            rows = session.scalars(of_run.order_by(SliceRow.id)).all()
+            groups = [list(group) for _, group in groupby(rows, key=lambda row: row.settling)]
+            found = [_of_run(number, group, cell.run) for number, group in enumerate(groups)]
+            whole = [each for each in found if len(each.rates) >= FEWEST_SLICES and not each.voids]
+            if len(whole) >= 2:
+                return _renumbered(1, whole[0]), _renumbered(STATIONS, whole[-1])
+    return ()
+
+
+def said(record: "Record", cell: "Cell", serial: str, *, earlier: bool) -> Said | None:
+    """What the drive said of itself when it was last visited in `cell`, in this run; with
+    `earlier`, before it too.  None if it was not, or is no ATA drive."""
+    of_cell = select(CellRow).where(CellRow.cell == cell.id, CellRow.serial == serial)
+    if not earlier:
+        of_cell = of_cell.where(CellRow.run == record.run_id)
+    with Session(record.engine) as session:
+        row = session.scalars(of_cell.order_by(CellRow.id.desc()).limit(1)).first()
+        if row is None or not row.details.get("identify"):
+            return None
+        logs = tuple(Log(**each) for each in row.details.get("logs", ()))
+        return Said(bytes.fromhex(row.details["identify"]), logs)
+
+
+def _of_run(number: int, rows: Sequence[SliceRow], run: str) -> AtStation:
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(rows[0].taken))
+    return station_of(number, _slices(rows), f"run {run}, {day}")
+
+
+def _renumbered(number: int, station: AtStation) -> AtStation:
+    return replace(station, number=number, spent_s=0.0)
+
+
+def _slices(rows: Sequence[SliceRow]) -> list[Slice]:
+    return [_SLICE.validate_python(row.details) for row in rows]

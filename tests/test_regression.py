@@ -1,0 +1,50 @@
+"""Has a candidate firmware become slower than the one that is released, or lost what it said?
+
+Firmwares have shipped that queued as before and were a few percent slower, and others that
+advertised less of a queue; nobody who measures one firmware alone can see either.  Two
+firmwares cannot be measured in turn slice by slice, so each rate is recorded at four stations,
+released, candidate, candidate, released, with a flash between the first two and the last two,
+and judged at the last (docs/explanation/regressions.md).
+
+Held for every class with a limit; it says how much of a rate may be lost.  Drive time: as
+given, of which each station takes a quarter.
+"""
+
+import pytest
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.drive_time(60)]
+
+
+@pytest.mark.claim("regression")
+@pytest.mark.parametrize("depth", [1, 8], ids="depth{}".format)
+def test_random_reads_are_as_fast_as_with_the_released_firmware(
+    random_read, released, expected, depth
+):
+    assert random_read.at(depth=depth).has_not_regressed(released, within=expected.regression)
+
+
+@pytest.mark.claim("regression")
+def test_the_whole_queue_is_as_fast_as_with_the_released_firmware(random_read, released, expected):
+    whole_queue = random_read.at(depth=random_read.full_depth)
+    assert whole_queue.has_not_regressed(released, within=expected.regression)
+
+
+@pytest.mark.claim("regression")
+def test_streams_are_as_fast_as_with_the_released_firmware(sequential_read, released, expected):
+    streams = sequential_read.at(threads=4)
+    assert streams.has_not_regressed(released, within=expected.regression)
+
+
+@pytest.mark.claim("regression")
+def test_a_busy_server_is_as_fast_as_with_the_released_firmware(random_mix, released, expected):
+    mix = random_mix.at(depth=8, offered=128)
+    assert mix.has_not_regressed(released, within=expected.regression)
+
+
+@pytest.mark.claim("identify_changes")
+@pytest.mark.no_limit
+@pytest.mark.protocol("sata")
+def test_the_candidate_queues_as_deep_and_holds_as_much_as_the_released_firmware(released):
+    """ACS-4: NCQ is word 76 bit 8, the queue depth word 75, the capacity words 100 to 103."""
+    lost = [str(change) for change in released.changes() if change.is_loss]
+    assert not lost, "; ".join(lost)
