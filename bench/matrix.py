@@ -35,6 +35,8 @@ class Planned:
     """One `leadline plan --json`, as a process of its own."""
 
     seconds: float
+    cpu_s: float
+    """Of them, those in which it computed: the others are a busy machine's."""
     peak_mb: float
     wanted: int
     visits: int
@@ -65,6 +67,7 @@ def measure() -> dict[str, object]:
         "known_issues": size.issues,
         "plan_s": round(plan_s, 2),
         "plan_worst_s": round(max(each.seconds for each in planned), 2),
+        "plan_cpu_s": round(median(each.cpu_s for each in planned), 2),
         "plan_limit_s": PLAN_LIMIT_S,
         "plan_peak_mb": round(plan_mb),
         "plan_limit_mb": PLAN_LIMIT_MB,
@@ -94,7 +97,8 @@ def plan(folder: Path, rigs: Sequence[Path]) -> Planned:
         raise RuntimeError(f"leadline plan ended with {process.returncode}")
     report = json.loads((folder / "plan.json").read_text())
     peak_mb = usage.ru_maxrss * 1024 / 1e6
-    return Planned(seconds, peak_mb, report["cells"]["wanted"], len(report["visits"]))
+    cpu_s = usage.ru_utime + usage.ru_stime
+    return Planned(seconds, cpu_s, peak_mb, report["cells"]["wanted"], len(report["visits"]))
 
 
 def collect(folder: Path, rigs: Sequence[Path]) -> tuple[float, int]:
