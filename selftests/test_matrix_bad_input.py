@@ -355,6 +355,20 @@ def test_a_controller_that_no_rig_has_is_a_gap(tmp_path: Path) -> None:
     assert_documented(message)
 
 
+def test_a_controller_whose_cells_lack_something_else_is_not_said_to_be_absent(
+    tmp_path: Path,
+) -> None:
+    image = f"        image: 1.1.bin\n        sha256: {HASHES['1.1']}\n"
+    matrix = load_matrix(written(tmp_path, image, ""))
+    rigs = [load_rig(tmp_path / "rig.yaml")]
+    covered = coverage(rigs, matrix, *survey(rigs, matrix))
+    assert [(each.controller, each.lacks) for each in covered.unserved] == [
+        ("chipset", "image"),
+        ("hba", "rig"),
+    ]
+    assert len(list(absent(matrix, covered))) == 1
+
+
 TWO_BUILDS = """revision: "1.0-b"
         shows: "1.0"
         status: candidate
