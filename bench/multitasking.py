@@ -22,7 +22,7 @@ from leadline.load.slices import SliceSetting
 from leadline.load.workload import random_read
 from leadline.plans import alternating
 from leadline.trace.fitting import Fitted, fit
-from leadline.trace.gain import Estimate, gain_of, overall
+from leadline.trace.gain import FEWEST_ROUNDS, Estimate, gain_of, overall
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
 from leadline.trace.replaying import replay
@@ -81,7 +81,7 @@ def measure(
             which: _gains(Path(folder), which, kind, (requests, rounds, names))
             for which, kind in KINDS.items()
         }
-        baseline = _gains(Path(folder), "no NCQ", BASELINE, (requests, rounds, names))
+        baseline = _gains(Path(folder), "no NCQ", BASELINE, (requests, FEWEST_ROUNDS, names))
     overalls = {which: gains.overall for which, gains in found.items()}
     return {
         "requests": requests,
