@@ -100,14 +100,14 @@ def test_no_trace_may_lose_whatever_the_others_gain() -> None:
     verdict = looked(gain(-0.1, 0.5, 0.6, 1.3, each=True))
     assert verdict.outcome is Outcome.FAIL
     assert verdict.estimate == pytest.approx(1.3, rel=1e-3)
-    assert verdict.notes[0] == "load-2 gains least"
+    assert verdict.notes[0] == "load-2 decides it"
     assert looked(gain(-0.1, 0.5, 0.6, 1.3)).outcome is Outcome.PASS, "on average it does not"
 
 
 def test_the_one_that_gains_least_stands_for_all_that_pass() -> None:
     verdict = looked(gain(-0.1, 0.9, 1.02, 1.0, each=True))
     assert (verdict.outcome, verdict.reason) == (Outcome.PASS, "settled")
-    assert verdict.notes[0] == "load-1 gains least"
+    assert verdict.notes[0] == "load-1 decides it"
     assert verdict.threshold == pytest.approx(1.1)
 
 
@@ -116,7 +116,14 @@ def test_one_that_is_not_settled_keeps_all_open() -> None:
     said = Gain("multitasking", -0.1, True, traces, 1.0)
     verdict = looked(said)
     assert (verdict.outcome, verdict.reason) == (Outcome.INCONCLUSIVE, "budget")
-    assert verdict.notes[0] == "noisy gains least"
+    assert verdict.notes[0] == "noisy decides it"
+
+
+def test_one_that_surely_loses_settles_it_beside_one_that_perhaps_loses_more() -> None:
+    traces = (trace("noisy", rounds(1.5, spread=0.5)), trace("sure", rounds(1.3)))
+    verdict = looked(Gain("multitasking", -0.1, True, traces, 1.0))
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.notes[0] == "sure decides it"
 
 
 def test_one_at_the_very_limit_is_marginal_where_all_others_pass() -> None:

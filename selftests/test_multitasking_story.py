@@ -3,11 +3,9 @@
 The judge, the traces and the drive model are the real ones; only the kernel and the clock are not.
 """
 
-from dataclasses import replace
-
 import pytest
 
-from bench.multitasking import ABOUT_ZERO, KINDS, REQUESTS, as_expected
+from bench.multitasking import ABOUT_ZERO, KINDS, REQUESTS, Gains, as_expected
 from bench.virtual_drive import IDENTITY
 from leadline.judge_gain import look_at_gain
 from leadline.plans import Noise
@@ -89,12 +87,17 @@ def test_one_on_which_queueing_costs_loses(
 
 
 def test_the_bench_expects_just_that(found: dict[str, tuple[ReplayedTrace, ...]]) -> None:
-    overalls = {which: gains(traces) for which, traces in found.items()}
-    assert as_expected(overalls)
-    reorders, nothing, costs = overalls.values()
-    for worse in (nothing, costs):
-        assert not as_expected({**overalls, "reorders": worse})
-        assert not as_expected({**overalls, "does not reorder": reorders})
-        assert not as_expected({**overalls, "queueing costs": nothing})
-    far = replace(nothing, mean=-2 * ABOUT_ZERO)
-    assert not as_expected({**overalls, "does not reorder": far})
+    def seen(transport_ms: float) -> dict[str, Gains]:
+        return {
+            which: Gains(transport_ms, {each.trace: each.rounds for each in traces})
+            for which, traces in found.items()
+        }
+
+    assert as_expected(seen(0.02))
+    assert not as_expected(seen(0.02) | {"reorders": seen(0.02)["does not reorder"]})
+    assert not as_expected(seen(0.02) | {"does not reorder": seen(0.02)["reorders"]})
+    assert not as_expected(seen(0.02) | {"does not reorder": seen(0.02)["queueing costs"]})
+    assert not as_expected(seen(0.02) | {"queueing costs": seen(0.02)["does not reorder"]})
+    slow = seen(12.0)  # so long a way to the drive would explain it all
+    assert slow["reorders"].by_transport == pytest.approx(0.5, abs=0.1)
+    assert not as_expected(slow)

@@ -13,9 +13,10 @@ from leadline.trace.loads import LOADS
 from leadline.trace.trace import READ
 from leadline.visiting import OpenVisit
 from selftests.test_trace_replay_visit import Drive, behind_ide, drive
+from selftests.vendor import run, vendor
 from selftests.visit_world import Bench, bench, kept, opened, station
 
-__all__ = ["bench", "drive", "opened", "station"]  # fixtures
+__all__ = ["bench", "drive", "opened", "station", "vendor"]  # fixtures
 
 CAPACITY = 1 << 33
 NO_NCQ = (Rung("advertised", False, "word 76 has no NCQ"),)
@@ -158,3 +159,23 @@ def test_its_name_is_what_a_test_writes(
     made = Multitasking(rounds, opened.judge(request.node))
     assert repr(made) == "multitasking"
     assert repr(made.first(300)) == "multitasking.first(300)"
+
+
+ASKS = """
+import leadline.multitasking
+import pytest
+
+@pytest.fixture(scope="session", autouse=True)
+def no_ncq():
+    leadline.multitasking.why_not = lambda visit: "it has no NCQ to gain by"
+
+def test_it(visit, multitasking):
+    raise AssertionError("there is nothing to compare")
+"""
+
+
+def test_its_test_is_skipped_with_that_reason(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile(ASKS)
+    result = run(vendor, "-rs")
+    result.assert_outcomes(skipped=3)
+    assert "it has no NCQ to gain by" in result.stdout.str()

@@ -72,7 +72,7 @@ def test_a_disk_on_which_queueing_costs_fails_by_each_of_them(
     assert code == 1, said
     assert claims(summary) == {"multitasking_gain": "fail", "multitasking_loss": "fail"}
     assert re.search(r"dual-copy: gain -\d+\.\d% \[-.*\], [\d.]+ ms to [\d.]+ ms", said)
-    assert re.search(r"note: [a-z-]+ gains least", said)
+    assert re.search(r"note: [a-z-]+ decides it", said)
 
 
 def test_a_disk_without_ncq_fails_where_the_matrix_promises_it(

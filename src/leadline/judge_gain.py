@@ -69,7 +69,7 @@ def _of_each(said: Gain, noise: Noise) -> Verdict:
     unsettled = [name for name, each in found.items() if each.outcome is not Outcome.PASS]
     # What stands for all of them: of those that decide it, the one that gains least.
     worst = max(lost or unsettled or found, key=lambda name: found[name].estimate or 0.0)
-    verdict = replace(found[worst], notes=(f"{worst} gains least", *found[worst].notes))
+    verdict = replace(found[worst], notes=(f"{worst} decides it", *found[worst].notes))
     if lost:
         return replace(verdict, p_against=adjusted[worst])
     if not unsettled:
