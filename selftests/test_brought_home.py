@@ -64,7 +64,9 @@ def session(bench: Bench, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.
         keep: bool = False,
         then: Callable[[Stations], None] = lambda _: None,
         alike: bool = False,
+        found: str = "1.0",
     ) -> list[str]:
+        runs["a"] = found
         run = run_of(bench.folder, '"1.0-rebuilt", shows: "1.0"' if alike else '"1.1"')
         with Stations(replace(run, keep_firmware=keep), pytestconfig) as stations:
             for number in numbers:
@@ -95,6 +97,10 @@ def test_another_image_of_the_same_revision_is_another_firmware(
 def test_one_that_is_there_already_is_left_alone(session: Session, bench: Bench) -> None:
     assert session(0, 1, 0, 2) == ["a 1.1", "a 1.0"]
     assert bench.told.said == []
+
+
+def test_what_an_earlier_run_left_is_tested_as_it_is_and_goes_back(session: Session) -> None:
+    assert session(1, found="1.1") == ["a 1.0"]
 
 
 def test_unless_told_otherwise(session: Session) -> None:

@@ -50,7 +50,7 @@ class Command:
         """A run that was killed in a flash of slot a."""
         record = replace(RECORD, revision="1.1", rig_file="gone.yaml", **changes)
         with open_host(HostSpec(reach="local")) as here:
-            begin(Journal(here, "run-0"), record).reached("downloaded")
+            begin(Journal(here, "run-0"), record).reached("activating")
 
     def runs(self) -> Sequence[tuple[str, int]]:
         with sqlite3.connect(self.bench.folder / "results" / FILE_NAME) as connection:

@@ -117,7 +117,7 @@ def die_in(directory: str, record: FlashRecord, *steps: Any) -> None:
 
 
 def test_the_step_that_counts_is_the_last(directory: str, next_host: Host, rig: Rig) -> None:
-    die_in(directory, replace(RECORD, slot="old"), "downloaded", "activating")
+    die_in(directory, replace(RECORD, slot="old"), "activating")
     (left,) = unfinished(next_host, rig, directory=directory)
     assert left.record == replace(RECORD, step="activating", slot="a", rig_file=str(rig.path))
     assert left.dead.run == "run-1"
@@ -131,7 +131,7 @@ def test_a_flash_that_came_to_its_end_leaves_nothing(
         Journal(here, "run-1", directory=directory) as journal,
     ):
         under_way = begin(journal, RECORD)
-        under_way.reached("downloaded")
+        under_way.reached("activating")
         assert unfinished(next_host, rig, directory=directory) == [], "its run lives"
         under_way.settled()
     assert next_host.list_dir(directory) == []
@@ -146,12 +146,12 @@ def test_a_drive_of_another_rig_is_none_of_ours(directory: str, next_host: Host,
 def test_what_is_in_doubt_stays_on_record_with_what_to_do(
     directory: str, next_host: Host, rig: Rig, runs: dict[str, str | None]
 ) -> None:
-    die_in(directory, RECORD, "downloaded")
+    die_in(directory, RECORD, "activating")
     left = unfinished(next_host, rig, directory=directory)
     said, doubts = look_after(next_host, next_host, rig, left)
     assert said == [doubts["a"]]
     assert said[0].startswith(
-        "slot a: MODEL SERIAL-a: run run-1 ended when the image had been sent to it, before it was "
+        "slot a: MODEL SERIAL-a: run run-1 ended when the image had been sent to it, while it was "
         "activated, from firmware 1.0 to candidate; it runs 1.0, and may hold candidate"
     )
     assert f"leadline flash --rig {rig.path} a 1.0 --allow-flash" in said[0]
@@ -191,7 +191,7 @@ def test_the_last_of_two_speaks_for_the_drive(
     directory: str, next_host: Host, rig: Rig, runs: dict[str, str | None]
 ) -> None:
     die_in(directory, RECORD)
-    die_in(directory, replace(RECORD, revision="later", shows="2.0"), "downloaded")
+    die_in(directory, replace(RECORD, revision="later", shows="2.0"), "activating")
     left = unfinished(next_host, rig, directory=directory)
     said, doubts = look_after(next_host, next_host, rig, left)
     assert len(said) == 2

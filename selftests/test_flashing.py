@@ -128,6 +128,7 @@ def test_the_program_is_told_rig_slot_node_and_image_while_the_drive_is_held(
     with flasher.visit() as visit:
         assert flash(visit) is None
         assert visit.drive.node == "/dev/sdz"
+        assert visit.station.put_on == {"a": "1.1"}
     image = str(flasher.images["1.1"])
     assert flasher.told.read_text().splitlines() == ["bench", "a", "/dev/sda", image]
     assert bench.did == ["admitted a to flash", "bound", "released a"]

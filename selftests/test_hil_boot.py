@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,9 +13,14 @@ import pytest
 
 from leadline.commands import hil
 from leadline.errors import RigTrouble
-from leadline.inventory.rig import Rig
+from leadline.flash_record import begin, unfinished
+from leadline.host import journal
+from leadline.host.connection import open_host
+from leadline.host.journal import Journal
+from leadline.inventory.rig import HostSpec, Rig, load_rig
 from leadline.virtual import rig as virtual
 from selftests.hil_world import Vendor, vendor
+from selftests.test_flash_record import RECORD
 from selftests.vendor import MATRIX, RIG
 
 __all__ = ["vendor"]  # a fixture
@@ -50,6 +56,49 @@ def test_a_virtual_rig_that_is_up_stays_up(vendor: Vendor, up: dict[str, Any]) -
     up["running"] = True
     assert vendor.hil("-k", "holds and scsi1", "test_all.py", rig=RIG, matrix=MATRIX) == 0
     assert vendor.did == ["looked at 0 of 1"]
+
+
+KEPT = """
+from pathlib import Path
+def test_asked(pytestconfig):
+    Path("kept").write_text(str(pytestconfig.option.keep_firmware))
+"""
+
+
+def test_drives_that_are_gone_afterwards_keep_their_firmware(
+    vendor: Vendor, up: dict[str, Any]
+) -> None:
+    (vendor.folder / "test_kept.py").write_text(KEPT)
+    for running, rigs, kept in (
+        (False, (), "True"),
+        (True, (), "False"),
+        (False, ("--rig", str(vendor.rig)), "False"),
+    ):
+        up["running"] = running
+        assert vendor.hil("test_kept.py", *rigs, rig=RIG, matrix=MATRIX) == 0
+        assert (vendor.folder / "kept").read_text() == kept
+
+
+def test_what_a_dead_run_was_about_to_flash_went_with_its_virtual_drives(
+    vendor: Vendor,
+    up: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(journal, "default_directory", lambda _: str(vendor.folder / "journal"))
+    with open_host(HostSpec(reach="local")) as here:
+        begin(Journal(here, "run-0"), replace(RECORD, serial="VSSD0001"))
+    rig = load_rig(RIG)
+    up["running"] = True
+    assert vendor.hil("-k", "holds and scsi1", "test_all.py", rig=RIG, matrix=MATRIX) == 0
+    with open_host(HostSpec(reach="local")) as here:
+        assert len(unfinished(here, rig)) == 1, "these are the drives that it was about"
+        up["running"] = False
+        assert vendor.hil("-k", "holds and scsi1", "test_all.py", rig=RIG, matrix=MATRIX) == 0
+        assert unfinished(here, rig) == []
+    said = capfd.readouterr().err
+    assert "leadline: slot ssd1: MODEL VSSD0001: run run-0 ended while the image was sent" in said
+    assert "; it has new drives now" in said
 
 
 @pytest.mark.parametrize("option", ["--collect-only", "--co"])

@@ -19,11 +19,10 @@ from leadline.inventory.flash import Activation, FlashSpec
 from leadline.inventory.rig import DriveSpec, Rig
 
 ENTRY = "flash"
-Step = Literal["downloading", "downloaded", "activating"]
+Step = Literal["downloading", "activating"]
 _DONE: dict[Step, str] = {
     "downloading": "while the image was sent to it",
-    "downloaded": "when the image had been sent to it, before it was activated",
-    "activating": "while the image was activated",
+    "activating": "when the image had been sent to it, while it was activated",
 }
 
 

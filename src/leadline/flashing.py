@@ -159,7 +159,6 @@ def _sent(visit: "OpenVisit", order: _Order) -> OnRecord:
         on_record = begin(station.here_journal, _record(visit, order))
         with _accounted(visit, on_record):
             seconds = _download(visit, order, there)
-            on_record.reached("downloaded")
     station.record.add(Phase(cell=visit.visit.cell.id, name="flash", seconds=seconds))
     return on_record
 
