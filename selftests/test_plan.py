@@ -282,10 +282,12 @@ def test_the_command_shows_what_runs_and_what_is_missing(
     shown = capsys.readouterr().out
     assert "bench-a-slot1-MAKER_SSD_1-1.1: candidate, to be flashed, controller chipset" in shown
     assert "    bench-a-slot1-MAKER_SSD_1-2.0: no image in the matrix" in shown
+    assert shown.count("    held against 1.0") == 1
     assert shown.endswith("2 to run on 1 drive, 4 missing\n")
     assert run(*files, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert [visit["id"].rpartition("-")[2] for visit in report["visits"]] == ["1.0", "1.1"]
+    assert [visit["against"] for visit in report["visits"]] == [None, "1.0"]
     assert report["visits"][0]["limits"]["claim_a"]["at_least"] == 3
     assert [gap["slot"] for gap in report["missing"]] == ["slot1", "slot1", "slot1", "slot2"]
 

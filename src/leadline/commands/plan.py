@@ -88,6 +88,7 @@ def _visit_json(visit: "Visit", matrix: "Matrix") -> dict[str, Any]:
         "installed": visit.installed,
         "image": str(visit.image) if visit.image else None,
         "status": firmware.status,
+        "against": visit.against,
         "limits": {claim: limit.model_dump() for claim, limit in limits.items()},
         "known_issues": [issue.model_dump() for issue in firmware.known_issues],
     }
@@ -113,6 +114,7 @@ def _lines(visits: "tuple[Visit, ...]", gaps: "tuple[Gap, ...]", matrix: "Matrix
         firmware = matrix.firmware(cell.model, cell.firmware)
         how = "on the drive" if visit.installed else "to be flashed"
         lines.append(f"{visit.id}: {firmware.status}, {how}, controller {cell.controller}")
+        lines += [f"    held against {visit.against}"] if visit.against else []
         limits = matrix.limits_for(cell.model).items()
         lines += [f"    {claim} {_limit(limit)}" for claim, limit in limits]
         for issue in firmware.known_issues:
