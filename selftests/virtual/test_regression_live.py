@@ -80,7 +80,7 @@ def test_a_candidate_that_is_6_percent_slower_fails_and_is_named_first(
     assert verdict["high"] < 0.97
     (lost,) = summary["lost"]
     assert (lost["claim"], lost["against"], lost["cell"]) == (
-        "regression",
+        "regression_whole_queue",
         "1.0",
         verdict["cell"],
     )

@@ -58,7 +58,8 @@ pytest_plugins = (
 
 MARKERS = (
     "claim(name): the claim that this test settles; the firmware matrix gives its limit and its "
-    "known issues by that name, and a drive whose class has no limit for it is left out",
+    "known issues by that name, and a drive whose class has no limit for it is left out; "
+    "claim(name, limit=other) has the limit of that other name",
     "protocol(*names): collect this test only for drives of these protocols (sata, sas, scsi)",
     "writes: this test writes to the drive, and is collected only where both keys allow it; the "
     "fixtures that write mean it, too",
