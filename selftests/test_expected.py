@@ -15,7 +15,9 @@ def test_a_limit_is_a_number_that_knows_its_source() -> None:
     limits = expected(
         depth_8_over_depth_1=LimitSpec(at_least=3, at_most=9, source="sweeps"),
         ready_s=LimitSpec(at_least=1, at_most=10, source="libata"),
+        regression=LimitSpec(at_most=0.03, source="the middle"),
     )
+    assert (float(limits.regression), limits.regression.source) == (0.03, "the middle")
     assert float(limits.depth_8_over_depth_1) == 3
     assert limits.depth_8_over_depth_1.source == "sweeps"
     assert float(limits.ready_s) == 10

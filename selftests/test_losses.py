@@ -121,7 +121,7 @@ from leadline.running import CHANGES, RECORDED
 def test_holds(visit):
     assert visit.visit.cell.firmware == "1.0"
 
-@pytest.mark.claim("regression")
+@pytest.mark.claim("regression_streams", limit="regression")
 def test_compares(visit, stay, request):
     if not stay.judges:
         request.node.stash[RECORDED] = True
@@ -138,7 +138,7 @@ def test_a_run_tells_its_losses_before_the_table(vendor: pytest.Pytester) -> Non
     assert "3 recorded" in text
     assert re.search(r"2 failed, 1 passed, .*3 recorded", text)
     ends = text[text.index("Leadline, run") :]
-    first, second = "  holds: FAIL: test_holds[", "  regression: FAIL: test_compares["
+    first, second = "  holds: FAIL: test_holds[", "  regression_streams: FAIL: test_compares["
     cell = "virtual-ssd1-LEADLINE_VSSD-1.1"
     assert ends.index(f"{cell} loses what 1.0 has:") < ends.index(first) < ends.index("cell, claim")
     assert ends.index(second) < ends.index("cell, claim")
@@ -150,4 +150,4 @@ def test_a_known_issue_of_the_candidate_excuses_the_comparison(vendor: pytest.Py
     fails = RUN.replace('assert False, "slower"', 'raise ClaimFailed("slower", None)')
     vendor.makepyfile(f"from leadline.claims import ClaimFailed\n{fails}")
     ends = run(vendor, "-k", "ssd1 and compares", "-rN").stdout.str()
-    assert "  regression: FAIL, known issue: test_compares[" in ends
+    assert "  regression_streams: FAIL, known issue: test_compares[" in ends

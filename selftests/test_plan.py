@@ -282,12 +282,14 @@ def test_the_command_shows_what_runs_and_what_is_missing(
     assert "bench-a-slot1-MAKER_SSD_1-1.1: candidate, to be flashed, controller chipset" in shown
     assert "    and then 1.0 is flashed again, which it came with\n" in shown
     assert "    bench-a-slot1-MAKER_SSD_1-2.0: no image in the matrix" in shown
+    assert shown.count("    held against 1.0") == 1
     assert "of 3 cells of the matrix, 2 are served\n" in shown
     assert "2 flashes, at most 4 min of drive time (130 s for each limit), 4 min" in shown
     assert shown.endswith("2 to run on 1 drive, 3 missing\n")
     assert run(*files, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert [visit["id"].rpartition("-")[2] for visit in report["visits"]] == ["1.0", "1.1"]
+    assert [visit["against"] for visit in report["visits"]] == [None, "1.0"]
     assert report["visits"][0]["limits"]["claim_a"]["at_least"] == 3
     assert [gap["slot"] for gap in report["missing"]] == ["slot1", "slot1", "slot2"]
     assert [gap["lacks"] for gap in report["missing"]] == ["image", "status", "model"]

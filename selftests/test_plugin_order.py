@@ -1,7 +1,10 @@
 """The order of tests: by visit, files as they are, power last."""
 
+from pathlib import Path
+
 import pytest
 
+import leadline
 from selftests.vendor import MATRIX, RIG, run, vendor
 
 __all__ = ["vendor"]  # a fixture
@@ -156,3 +159,12 @@ def test_workers_keep_the_visits_of_a_drive_together_and_in_order(
         own = [(worker, number) for worker, where, number in lines if where == rig]
         assert [number for _, number in own] == ["1", "2", "3", "4"]
         assert len({worker for worker, _ in own}) == 1
+
+
+def test_the_suite_compares_its_rates_where_it_may(vendor: pytest.Pytester) -> None:
+    suite = str(Path(leadline.__file__).parent / "suite" / "test_regression.py")
+    mix = "test_a_busy_server_is_as_fast_as_released"
+    found = [name for name, _ in collected(vendor, suite)]
+    assert len(found) == 5 * 4, "two depths, the whole queue, streams; what the drive says"
+    assert mix not in found
+    assert [name for name, _ in collected(vendor, suite, "--allow-writes")].count(mix) == 4

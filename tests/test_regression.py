@@ -15,28 +15,30 @@ import pytest
 pytestmark = [pytest.mark.acceptance, pytest.mark.drive_time(60)]
 
 
-@pytest.mark.claim("regression")
-@pytest.mark.parametrize("depth", [1, 8], ids="depth{}".format)
-def test_random_reads_are_as_fast_as_with_the_released_firmware(
-    random_read, released, expected, depth
-):
-    assert random_read.at(depth=depth).has_not_regressed(released, within=expected.regression)
+@pytest.mark.claim("regression_depth_1", limit="regression")
+def test_random_reads_one_at_a_time_are_as_fast_as_released(random_read, released, expected):
+    assert random_read.at(depth=1).has_not_regressed(released, within=expected.regression)
 
 
-@pytest.mark.claim("regression")
-def test_the_whole_queue_is_as_fast_as_with_the_released_firmware(random_read, released, expected):
+@pytest.mark.claim("regression_depth_8", limit="regression")
+def test_random_reads_at_depth_8_are_as_fast_as_released(random_read, released, expected):
+    assert random_read.at(depth=8).has_not_regressed(released, within=expected.regression)
+
+
+@pytest.mark.claim("regression_whole_queue", limit="regression")
+def test_the_whole_queue_is_as_fast_as_released(random_read, released, expected):
     whole_queue = random_read.at(depth=random_read.full_depth)
     assert whole_queue.has_not_regressed(released, within=expected.regression)
 
 
-@pytest.mark.claim("regression")
-def test_streams_are_as_fast_as_with_the_released_firmware(sequential_read, released, expected):
+@pytest.mark.claim("regression_streams", limit="regression")
+def test_streams_are_as_fast_as_released(sequential_read, released, expected):
     streams = sequential_read.at(threads=4)
     assert streams.has_not_regressed(released, within=expected.regression)
 
 
-@pytest.mark.claim("regression")
-def test_a_busy_server_is_as_fast_as_with_the_released_firmware(random_mix, released, expected):
+@pytest.mark.claim("regression_mix", limit="regression")
+def test_a_busy_server_is_as_fast_as_released(random_mix, released, expected):
     mix = random_mix.at(depth=8, offered=128)
     assert mix.has_not_regressed(released, within=expected.regression)
 
@@ -44,7 +46,7 @@ def test_a_busy_server_is_as_fast_as_with_the_released_firmware(random_mix, rele
 @pytest.mark.claim("identify_changes")
 @pytest.mark.no_limit
 @pytest.mark.protocol("sata")
-def test_the_candidate_queues_as_deep_and_holds_as_much_as_the_released_firmware(released):
+def test_the_candidate_queues_as_deep_and_holds_as_much_as_released(released):
     """ACS-4: NCQ is word 76 bit 8, the queue depth word 75, the capacity words 100 to 103."""
     lost = [str(change) for change in released.changes() if change.is_loss]
     assert not lost, "; ".join(lost)

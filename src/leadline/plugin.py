@@ -60,7 +60,8 @@ pytest_plugins = (
 
 MARKERS = (
     "claim(name): the claim that this test settles; the firmware matrix gives its limit and its "
-    "known issues by that name, and a drive whose class has no limit for it is left out",
+    "known issues by that name, and a drive whose class has no limit for it is left out; "
+    "claim(name, limit=other) has the limit of that other name",
     "protocol(*names): collect this test only for drives of these protocols (sata, sas, scsi)",
     "must(*names, **values): collect this test only where the firmware matrix says so of the drive "
     "on its controller: must(ncq='none'), or must('max_queue_depth') where it says any",

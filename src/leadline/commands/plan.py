@@ -184,6 +184,7 @@ def _visit(visit: "Visit", planned: Planned) -> dict[str, Any]:
         "status": firmware.status,
         "predecessor": firmware.predecessor,
         "drive_time_s": drive_time_s(cell, matrix),
+        "against": visit.against,
         "limits": {claim: limit.model_dump() for claim, limit in limits.items()},
         "known_issues": [
             {
