@@ -46,6 +46,7 @@ pytest_plugins = (
     "leadline.fixtures.expected",
     "leadline.fixtures.history",
     "leadline.fixtures.integrity",
+    "leadline.fixtures.layers",
     "leadline.fixtures.load",
     "leadline.fixtures.power",
 )

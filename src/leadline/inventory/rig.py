@@ -182,6 +182,11 @@ class DriveSpec(Entry):
         default=None, description="a mapping with command, runs_on and activates"
     )
 
+    @property
+    def resource(self) -> str:
+        """By what its lease is taken."""
+        return self.wwn or f"serial:{self.serial}"
+
     @model_validator(mode="after")
     def _fits_identify(self) -> Self:
         for name, most in _ATA_LENGTHS.items() if self.protocol == "sata" else ():
