@@ -23,7 +23,7 @@ from leadline.verdict.curve import (
 )
 from leadline.verdict.dip import judge_curve, judge_dip, triple_order
 from leadline.verdict.ratio import judge_ratio
-from leadline.verdict.shape import knee
+from leadline.verdict.shape import knee, knee_in_words
 from leadline.verdict.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
         if verdicts[suspect].outcome is not Outcome.PASS:
             break
     verdict = judge_curve(screen.sweep, verdicts, spent_s=spent, tolerance=said.tolerance)
-    return _with_shape(verdict, screen.sweep)
+    return _with_shape(verdict, screen.sweep, said.curve)
 
 
 def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
@@ -68,7 +68,7 @@ def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     evidence = Evidence(judge.slice_s, spent_s=screen.spent_s)
     plan = _last_against_best(judge, said, collapse_depths(screen.sweep))
     verdict = judge.carry_out(plan, evidence, judge.curve_budget_s)
-    return _with_shape(verdict, screen.sweep)
+    return _with_shape(verdict, screen.sweep, said.curve)
 
 
 def screened(judge: "SliceJudge", curve: Curve, *, until_sure: bool) -> Screen:
@@ -200,11 +200,10 @@ def _void(screen: Screen, threshold: float) -> Verdict:
     )
 
 
-def _with_shape(verdict: Verdict, sweep: Sweep) -> Verdict:
+def _with_shape(verdict: Verdict, sweep: Sweep, of: Curve) -> Verdict:
     """What a report wants to know besides; none of it has decided anything."""
-    bend = knee(sweep)
     curve = sweep.curve
     best = max(curve, key=lambda depth: curve[depth])
-    shape = f"knee at depth {bend}" if bend else "no knee: flat or straight"
+    shape = knee_in_words(knee(sweep), of.load.channels)
     note = f"the sweep: {shape}; best {curve[best]:.4g} requests/s at depth {best}"
     return replace(verdict, notes=(*verdict.notes, note))

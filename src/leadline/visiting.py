@@ -193,7 +193,8 @@ class OpenVisit:
         """
         full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
         judge = self._judge(item, self.first_slice_s(), by)
-        return Load(workload, judge, full, kernel_depth=self.kernel_queue_depth)
+        channels = self.model.channels if by is None else None
+        return Load(workload, judge, full, self.kernel_queue_depth, channels=channels)
 
     def _judge(self, item: pytest.Item, slice_s: float, by: Measured | None = None) -> SliceJudge:
         """Settles the claims of one test; its slices are so long to begin with."""

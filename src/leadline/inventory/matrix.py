@@ -82,6 +82,9 @@ class ModelSpec(Entry):
     cache_bytes: int | None = Field(
         default=None, ge=0, description="bytes of its cache, as in 67108864; 0 for none"
     )
+    channels: int | None = Field(
+        default=None, ge=1, le=1024, description="how many requests it works on at once, as in 8"
+    )
     limits: Mapping[ClaimKey, LimitSpec] = Field(
         default={}, description="a mapping of claims to limits"
     )
