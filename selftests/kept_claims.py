@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,9 @@ CLAIMS: dict[str, Callable[[Load, float], Claim]] = {
         reads.at(depth=32), within=0.01 + 0.5 * x
     ),
     "threads": lambda reads, x: reads.at(threads=8) >= 4.0 * x * reads.at(depth=1, threads=8),
+    "drives": lambda reads, x: (
+        replace(reads, most_drives=2).at(depth=8, drives=2) >= 1.5 * x * reads.at(depth=8)
+    ),
     "record": lambda reads, x: reads.at(offered=16).agrees_with(RECORD, within=0.1 + 0.5 * x),
     "regression": lambda reads, x: reads.at(depth=16).has_not_regressed(
         RELEASED, within=0.01 + 0.5 * x

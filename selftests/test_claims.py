@@ -10,6 +10,7 @@ import pytest
 from leadline.claims import Claim, ClaimFailed, Load, Quantity, Settled, Unsettled
 from leadline.errors import Misuse
 from leadline.expected import Limit
+from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload, random_read
 from leadline.statements import Ratio
 from leadline.verdict.verdict import Outcome, Verdict
@@ -75,6 +76,25 @@ def test_threads_share_what_is_offered_and_share_alike() -> None:
     assert str(quantity) == "random_read.at(depth=8, offered=16, threads=4)"
     with pytest.raises(Misuse, match=r"at\(offered=16, threads=3\): each thread offers as much"):
         load().at(offered=16, threads=3)
+
+
+def test_each_of_several_drives_has_the_depth_and_its_part_of_what_is_offered() -> None:
+    reads = Load(random_read(), Ruling(), full_depth=32, most_drives=4)
+    one, four = reads.at(depth=8), reads.at(depth=8, drives=4)
+    assert four.setting == SliceSetting(8, 64, jobs=4, drives=4)
+    assert one.setting == SliceSetting(8, 16)
+    limit = Limit(0.8, "c", "a source")
+    claim = four >= limit * (4 * one)
+    assert ratio(claim).threshold == pytest.approx(3.2)
+    assert ratio(claim).source == "a source"
+    assert str(claim) == ("random_read.at(depth=8, drives=4) >= 3.2 * random_read.at(depth=8)")
+    assert reads.at(depth=1, threads=16, drives=4).setting == SliceSetting(1, 16, jobs=16, drives=4)
+
+
+@pytest.mark.parametrize("asked", [{"drives": 5}, {"drives": 0}, {"drives": 4, "threads": 6}])
+def test_drives_that_are_not_there_or_not_used_alike_are_refused(asked: dict[str, int]) -> None:
+    with pytest.raises(Misuse):
+        Load(random_read(), Ruling(), full_depth=32, most_drives=4).at(depth=8, **asked)
 
 
 def test_at_most_is_at_most() -> None:

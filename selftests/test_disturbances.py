@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from leadline.drive.conditions import Conditions, IoCounts, parse_link_speed, parse_stat
+from leadline.drive.conditions import (
+    Conditions,
+    IoCounts,
+    parse_link_speed,
+    parse_stat,
+    together,
+)
 from leadline.drive.disturbances import Asked, compare
 from leadline.drive.finding import MEANINGS, Finding, failed
 from leadline.load.slices import SliceSetting
@@ -224,3 +230,50 @@ def test_what_a_batch_asked_for_is_counted_by_the_size_of_each_slice() -> None:
     assert asked.bytes == 100 * (4096 + (1 << 20))
     assert asked.sectors == asked.bytes // 512
     assert asked.bytes_per_s == pytest.approx(1000 * (1 << 20))
+
+
+SECOND = replace(
+    BEFORE,
+    io=IoCounts(writes=7, sectors_written=56),
+    commands=7,
+    errors=0,
+    temperature_c=45.0,
+    temperature_max_c=65.0,
+    neighbours={"sda": IoCounts(reads=500), "sdc": IoCounts(reads=3)},
+)
+
+
+def test_drives_under_one_load_are_looked_at_as_one() -> None:
+    both = together({"sda": BEFORE, "sdb": SECOND})
+    assert both.io == IoCounts(reads=500, sectors_read=4000, writes=7, sectors_written=56)
+    assert (both.commands, both.errors) == (707, 2)
+    assert (both.temperature_c, both.temperature_max_c) == (45.0, 65.0)
+    assert both.link_bytes_per_s == 1200e6
+    assert both.settings["sdb queue/scheduler"] == "none"
+    assert set(both.neighbours) == {"sdc"}, "they are no neighbours of one another"
+
+
+def test_a_disturbance_of_either_drive_is_seen() -> None:
+    before = together({"sda": BEFORE, "sdb": SECOND})
+    quiet = together({"sda": AFTER, "sdb": SECOND})
+    assert void_names(found(quiet, before, before)) == set()
+    moved = replace(SECOND, settings={**SECOND.settings, "queue/scheduler": "bfq"})
+    polled = replace(SECOND, commands=20, errors=1)
+    for second, expected in ((moved, {"settings-moved"}), (polled, {"other-commands", "errors"})):
+        after = together({"sda": AFTER, "sdb": second})
+        assert void_names(found(after, before, before)) == expected
+
+
+@pytest.mark.parametrize("name", ["io", "commands", "errors", "temperature_c", "link_bytes_per_s"])
+def test_what_is_not_known_of_one_drive_is_not_known_of_all(name: str) -> None:
+    unknown: Any = {name: None}
+    assert getattr(together({"sda": BEFORE, "sdb": replace(SECOND, **unknown)}), name) is None
+
+
+def test_a_layer_above_may_move_more_and_less_than_was_asked_and_no_more_than_that() -> None:
+    unsure = replace(ASKED, unsure=0.05)
+    for share, expected in ((1.055, set()), (1.07, {"other-io"}), (0.93, {"page-cache"})):
+        io = IoCounts(reads=500 + REQUESTS, sectors_read=4000 + round(8 * REQUESTS * share))
+        assert void_names(found(replace(AFTER, io=io), asked=unsure)) == expected
+    io = IoCounts(reads=500 + REQUESTS, sectors_read=4000 + round(8 * REQUESTS * 1.055))
+    assert void_names(found(replace(AFTER, io=io))) == {"other-io"}, "of a drive by itself"

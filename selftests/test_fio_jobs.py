@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.errors import Misuse
+from leadline.load.aim import Aim, drive_alone
 from leadline.load.jobs import hugepages_needed, job_text, pipe_names
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload, random_read, sequential_read
@@ -23,13 +24,13 @@ def parsed(
     workload: Workload | None = None,
     *,
     node: str = "/dev/sda",
+    aim: Aim | None = None,
     fio_version: tuple[int, ...] = (3, 33),
 ) -> configparser.ConfigParser:
     text = job_text(
-        node,
+        aim or drive_alone(node, DEPTH_PATH),
         workload or random_read(),
         settings,
-        depth_path=DEPTH_PATH,
         seeds=range(100, 100 + len(settings)),
         fio_version=fio_version,
     )
@@ -177,16 +178,41 @@ def test_a_path_that_a_shell_would_read_otherwise_is_refused(node: str) -> None:
     with pytest.raises(Misuse, match="device"):
         parsed(node=node)
     with pytest.raises(Misuse, match="queue depth attribute"):
-        job_text("/dev/sda", random_read(), PAIR, depth_path=node, seeds=(1, 2))
+        job_text(drive_alone("/dev/sda", node), random_read(), PAIR, seeds=(1, 2))
 
 
 def test_a_batch_that_cannot_be_is_refused() -> None:
     with pytest.raises(Misuse, match="at least one slice"):
-        job_text("/dev/sda", random_read(), [], depth_path=None, seeds=[])
+        job_text(drive_alone("/dev/sda", None), random_read(), [], seeds=[])
     with pytest.raises(Misuse, match="1 seeds for 2 slices"):
-        job_text("/dev/sda", random_read(), PAIR, depth_path=DEPTH_PATH, seeds=[1])
+        job_text(drive_alone("/dev/sda", DEPTH_PATH), random_read(), PAIR, seeds=[1])
     with pytest.raises(Misuse, match="no depth_path"):
-        job_text("/dev/sda", random_read(), PAIR, depth_path=None, seeds=[1, 2])
+        job_text(drive_alone("/dev/sda", None), random_read(), PAIR, seeds=[1, 2])
+
+
+TWO = Aim(
+    {1: ("/dev/sda",), 2: ("/dev/sda", "/dev/sdb")}, (DEPTH_PATH, DEPTH_PATH.replace("sda", "sdb"))
+)
+
+
+def test_the_jobs_of_a_slice_over_several_drives_take_them_in_turn() -> None:
+    jobs = parsed([SliceSetting(8, 64, jobs=4, drives=2), SliceSetting(8, 16)], aim=TWO)
+    opened = [jobs[name]["filename"] for name in jobs.sections()]
+    assert opened == ["/dev/sda", "/dev/sdb", "/dev/sda", "/dev/sdb", "/dev/sda"]
+
+
+def test_every_drive_of_an_aim_has_its_depth_set_whichever_a_slice_is_over() -> None:
+    jobs = parsed([SliceSetting(8, 32, jobs=2, drives=2), SliceSetting(1, 5)], aim=TWO)
+    for name, depth in (("s00.0", 8), ("s01.0", 1)):
+        words = [f"depth {path} {depth}" for path in TWO.depth_paths]
+        assert " ".join(words) in jobs[name]["exec_prerun"]
+
+
+def test_a_slice_over_drives_that_are_not_there_or_shared_unequally_is_refused() -> None:
+    with pytest.raises(Misuse, match="over 3 drives: expected one over 1, 2"):
+        parsed([SliceSetting(8, 48, jobs=3, drives=3)], aim=TWO)
+    with pytest.raises(Misuse, match="3 jobs over 2 drives"):
+        parsed([SliceSetting(8, 48, jobs=3, drives=2)], aim=TWO)
 
 
 HUGE = SliceSetting(None, 8, block_bytes=1 << 20, huge_page_bytes=2 << 20)

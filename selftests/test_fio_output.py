@@ -85,6 +85,15 @@ def test_a_healthy_batch() -> None:
     assert second.cpu == pytest.approx(0.05)
 
 
+def test_the_depth_of_several_drives_is_that_of_one_that_did_not_take_it() -> None:
+    for text, depth in (("8\n8\n", 8), ("8\n4\n", 4), ("16\n8\n", 16)):
+        (first, _) = slices_of(batch_of({"s00.0.prerun.txt": text}), SETTINGS, (7, 8))
+        assert first.device_depth == depth
+        assert first.voids == (() if depth == 8 else (DEVICE_DEPTH,))
+    with pytest.raises(RigTrouble, match="could not be set"):
+        slices_of(batch_of({"s00.0.prerun.txt": "8\nsh: write error\n8\n"}), SETTINGS, (7, 8))
+
+
 def test_what_the_drive_held_is_counted_inside_the_window_alone() -> None:
     begins = CLOCK_MS / 1e3
     idle = [(begins + 0.01 * n, 0) for n in (0, 5, 9, 51, 53)]  # warm-up, and between slices

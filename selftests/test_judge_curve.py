@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,12 @@ def test_a_healthy_curve_is_clean(seed: int) -> None:
     assert verdict.unit == "triple"
     assert verdict.drive_seconds <= 32 * 65 / 15
     assert "knee at depth" in verdict.notes[-2]
+
+
+def test_the_knee_is_told_against_the_channels_of_the_model() -> None:
+    reads, kept = judged(drive())
+    assert replace(reads, channels=CHANNELS).curve().does_not_collapse()
+    assert f"within 50% of the {CHANNELS} channels" in kept.verdicts[0].notes[-2]
 
 
 @pytest.mark.parametrize("depth", [3, 13, 19, 29])

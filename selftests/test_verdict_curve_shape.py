@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import curve_fit
 
 from leadline.verdict.curve import Sweep
-from leadline.verdict.shape import Scalability, isotonic_fit, knee, scalability
+from leadline.verdict.shape import Scalability, isotonic_fit, knee, knee_in_words, scalability
 
 Floats = NDArray[np.float64]
 EVERY = range(1, 33)
@@ -30,6 +30,21 @@ def law(rate: float, contention: float, coherency: float) -> Callable[[int], flo
 @pytest.mark.parametrize("channels", [3, 4, 8, 16, 24])
 def test_knee_of_so_many_channels_is_their_number(channels: int) -> None:
     assert knee(sweep(lambda depth: 100.0 * min(depth, channels))) == channels
+
+
+@pytest.mark.parametrize(
+    ("bend", "fits"), [(3, False), (4, True), (9, True), (12, True), (13, False)]
+)
+def test_a_knee_is_compared_with_the_channels_within_half_of_them(bend: int, fits: bool) -> None:
+    said = knee_in_words(bend, 8)
+    assert said.startswith(
+        f"knee at depth {bend} ({'within' if fits else 'not within'} 50% of the 8"
+    )
+
+
+def test_without_a_knee_or_channels_what_is_known_is_said() -> None:
+    assert knee_in_words(9, None) == "knee at depth 9"
+    assert knee_in_words(None, 8).startswith("no knee: flat or straight (not within")
 
 
 def test_knee_stands_noise_a_dip_and_a_collapse() -> None:

@@ -42,7 +42,11 @@ def test_no_depth_is_slower_than_its_neighbours(random_read):
 @pytest.mark.claim("no_collapse")
 @pytest.mark.no_limit
 def test_the_deepest_queue_keeps_the_best_rate(random_read):
-    """Held for every class: what a drive cannot work on yet, it has only to hold."""
+    """Held for every class: what a drive cannot work on yet, it has only to hold.
+
+    The knee is reported beside it, against the channels that the matrix knows of; it is a figure
+    and no claim, for it follows from the range of depths as well as from the drive.
+    """
     assert random_read.curve().does_not_collapse(within=0.1)
 
 

@@ -61,6 +61,7 @@ class StoredQuantity(_Stored):
     volume_bytes: int | None = None
     threads: int = 1
     block_bytes: int | None = None
+    drives: int = 1
 
 
 class StoredStatement(_Stored):

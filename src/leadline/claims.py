@@ -108,6 +108,8 @@ class Load:
     judge: Judge
     full_depth: int
     kernel_depth: int | None = None
+    most_drives: int = 1
+    channels: int | None = None
 
     def __repr__(self) -> str:
         return self.workload.name  # pytest prints the arguments of a test that failed
@@ -119,6 +121,7 @@ class Load:
         offered: int | None = None,
         threads: int | None = None,
         size: int | None = None,
+        drives: int = 1,
     ) -> "Quantity":
         """The rate, in requests a second, that the drive gives under this load.
 
@@ -128,29 +131,35 @@ class Load:
         it and vary what the load generator keeps in flight.  `threads` share what is offered,
         by default one request each; of a sequential workload each is a stream, in a zone of
         the drive that is its own.  `size` is that of each request, in bytes, where it is not
-        the workload's own.  Raises Misuse on a depth that the drive cannot hold, where threads
-        cannot share alike, and on a size that is no multiple of a sector.
+        the workload's own.  Over several `drives` each has that depth, and its part of what is
+        offered.  Raises Misuse on a depth that the drive cannot hold, where threads cannot share
+        alike, and on a size that is no multiple of a sector.
         """
         if depth is None and offered is None and threads is None:
             raise Misuse(f"{self.workload.name}.at() needs depth=, offered= or threads=")
-        for name, value in (("depth", depth), ("offered", offered), ("threads", threads)):
+        asked = {"depth": depth, "offered": offered, "threads": threads, "drives": drives}
+        for name, value in asked.items():
             if value is not None and value < 1:
                 raise Misuse(f"{self.workload.name}.at({name}={value}): {name} starts at 1")
+        if drives > self.most_drives:
+            raise Misuse(f"{self.workload.name}.at({drives=}): it has {self.most_drives}")
         if depth is not None and depth > self.full_depth:
             raise Misuse(
                 f"{self.workload.name}.at(depth={depth}): this drive and its controller hold "
                 f"at most {self.full_depth} requests"
             )
-        named = _named(depth, offered, threads)
+        named = _named(depth, offered, threads, drives)
+        jobs = threads or drives
         if offered is None:
-            offered = threads or offered_for(depth or self.full_depth)
-        if offered % (threads or 1):
+            offered = threads or drives * offered_for(depth or self.full_depth)
+        if offered % jobs or jobs % drives:
             raise Misuse(f"{self.workload.name}.at({named}): each thread offers as much as another")
         if size is not None and (size < SECTOR_BYTES or size % SECTOR_BYTES):
             raise Misuse(f"{self.workload.name}.at(size={size}): a multiple of {SECTOR_BYTES}")
         named += f", size={in_binary(size)}" if size else ""
         device_depth = depth or self.kernel_depth or self.full_depth
-        return Quantity(self, device_depth, offered, named, threads=threads or 1, block_bytes=size)
+        made = Quantity(self, device_depth, offered, named, threads=jobs, block_bytes=size)
+        return replace(made, drives=drives)
 
     def arrives_as(self, promise: Promise) -> "Claim":
         """Claim that requests of the size that is promised for are served, and that they reach
@@ -172,11 +181,12 @@ class Load:
         return Curve(self, tuple(self.at(depth=depth) for depth in wanted))
 
 
-def _named(depth: int | None, offered: int | None, threads: int | None) -> str:
+def _named(depth: int | None, offered: int | None, threads: int | None, drives: int) -> str:
     """What was asked for, without what goes without saying."""
-    if threads is None and depth is not None and offered == offered_for(depth):
+    if threads is None and depth is not None and offered == drives * offered_for(depth):
         offered = None
     asked = {"depth": depth, "offered": offered, "threads": threads}
+    asked["drives"] = drives if drives > 1 else None
     return ", ".join(f"{name}={value}" for name, value in asked.items() if value is not None)
 
 
@@ -201,6 +211,7 @@ class Quantity:
     volume_bytes: int | None = None
     threads: int = 1
     block_bytes: int | None = None
+    drives: int = 1
 
     # numpy numbers on the left would otherwise try to spread themselves over us.
     __array_ufunc__ = None
@@ -295,6 +306,7 @@ class Quantity:
             offered_depth=self.offered_depth,
             jobs=self.threads,
             block_bytes=self.block_bytes,
+            drives=self.drives,
         )
 
     def _claim(self, other: object, direction: Bound) -> "Claim":

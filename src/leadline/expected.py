@@ -56,6 +56,11 @@ class Expected:
         return self._at_least("random_mix_depth_8_over_depth_1")
 
     @property
+    def drives_over_linear(self) -> Limit:
+        """Random 4 KiB reads of several drives over so many times those of one; a ratio."""
+        return self._at_least("drives_over_linear")
+
+    @property
     def refill_16_gb_s(self) -> Limit:
         """Seconds in which 32 readers fill a cache of 16 GB with 8 KiB random reads; at most."""
         return self._at_most("refill_16_gb_s")

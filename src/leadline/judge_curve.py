@@ -24,7 +24,7 @@ from leadline.verdict.curve import (
 )
 from leadline.verdict.dip import judge_curve, judge_dip, triple_order
 from leadline.verdict.ratio import judge_ratio
-from leadline.verdict.shape import knee
+from leadline.verdict.shape import knee, knee_in_words
 from leadline.verdict.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
     verdict = judge_curve(screen.sweep, verdicts, spent_s=spent, tolerance=said.tolerance)
     failed = [each.depth for each, found in verdicts.items() if found.outcome is Outcome.FAIL]
     verdict = replace(verdict, cause=f"dip at depth {failed[0]}" if failed else "")
-    return _with_shape(verdict, screen.sweep)
+    return _with_shape(verdict, screen.sweep, said.curve)
 
 
 def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
@@ -74,7 +74,7 @@ def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     if verdict.outcome is Outcome.FAIL:
         keeps = last_that_keeps(screen.sweep)
         verdict = replace(verdict, cause=f"collapses above depth {keeps}")
-    return _with_shape(verdict, screen.sweep)
+    return _with_shape(verdict, screen.sweep, said.curve)
 
 
 def screened(judge: "SliceJudge", curve: Curve, *, until_sure: bool) -> Screen:
@@ -206,11 +206,10 @@ def _void(screen: Screen, threshold: float) -> Verdict:
     )
 
 
-def _with_shape(verdict: Verdict, sweep: Sweep) -> Verdict:
+def _with_shape(verdict: Verdict, sweep: Sweep, of: Curve) -> Verdict:
     """What a report wants to know besides; none of it has decided anything."""
-    bend = knee(sweep)
     curve = sweep.curve
     best = max(curve, key=lambda depth: curve[depth])
-    shape = f"knee at depth {bend}" if bend else "no knee: flat or straight"
+    shape = knee_in_words(knee(sweep), of.load.channels)
     note = f"the sweep: {shape}; best {curve[best]:.4g} requests/s at depth {best}"
     return replace(verdict, notes=(*verdict.notes, note))

@@ -1,4 +1,4 @@
-"""Mend what dead runs left behind: outlets first, then settings.
+"""Mend what dead runs left behind: outlets first, then settings, then layers above drives.
 
 The next run calls this before it uses a rig, and `leadline hil` after its own child
 has ended, however it did.
@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import replay
+from leadline.host.lease import holder_text
 from leadline.inventory.rig import HostSpec, Rig
 from leadline.power.byte_log import ByteLogs
 from leadline.power.outlets import restore_outlets
+from leadline.stack.leftover import take_down_left
 
 AGENT_ENDS_S = 15.0
 """For the rig's end of a killed run to notice, and to let its journal go."""
@@ -41,9 +43,12 @@ def mend_power(rigs: Sequence[Rig], logs: ByteLogs | None = None) -> list[str]:
         return [f"an outlet could not be switched on again: {trouble}"]
 
 
-def mend_host(host: Host) -> list[str]:
-    """Give back the settings that dead runs changed on a rig."""
-    return replay(host)
+def mend_host(host: Host, rig: Rig, run_id: str) -> list[str]:
+    """Give back the settings that dead runs changed on a rig, take down what they built there.
+
+    `run_id` is the run that does so.
+    """
+    return replay(host) + take_down_left(host, rig, holder_text(run_id))
 
 
 def mend(rigs: Sequence[Rig], run_id: str, logs: ByteLogs | None = None) -> list[str]:
@@ -61,7 +66,8 @@ def mend(rigs: Sequence[Rig], run_id: str, logs: ByteLogs | None = None) -> list
     for rig in rigs:
         try:
             with open_host(rig.host) as host:
-                said += replay(host, run_id=run_id, patience=AGENT_ENDS_S) + mend_host(host)
+                said += replay(host, run_id=run_id, patience=AGENT_ENDS_S)
+                said += mend_host(host, rig, run_id)
         except RigTrouble as trouble:
             said.append(f"rig {rig.name}: settings could not be given back: {trouble}")
     return said

@@ -53,6 +53,7 @@ pytest_plugins = (
     "leadline.fixtures.expected",
     "leadline.fixtures.history",
     "leadline.fixtures.integrity",
+    "leadline.fixtures.layers",
     "leadline.fixtures.load",
     "leadline.fixtures.multitasking",
     "leadline.fixtures.power",

@@ -16,9 +16,9 @@ DRIVE_TIME_S = CLAIM_S
 CURVE_BUDGETS = 16
 """What a curve may cost, in budgets of one claim: 32 depths, of which a claim has two."""
 
-WRITING_LOADS = frozenset({"random_write", "random_mix"})
-LOADS = WRITING_LOADS | {"random_read", "random_read_8k", "sequential_read"}
-"""The fixtures of `leadline.fixtures.load`."""
+WRITING_LOADS = frozenset({"random_write", "random_mix", "random_mix_on", "random_read_on_raid0"})
+LOADS = WRITING_LOADS | {"random_read", "random_read_8k", "random_read_over", "sequential_read"}
+"""The fixtures of `leadline.fixtures.load` and of `leadline.fixtures.layers`."""
 
 PURPOSES = ("quick", "acceptance", "soak")
 """What tests are run for, by their marks; each includes the ones before."""

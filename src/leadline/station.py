@@ -49,7 +49,7 @@ class Station:
             self.here_journal = opening.enter_context(Journal(self.here, run.id))
             self.host: Host = opening.enter_context(open_host(rig.host))
             require(self.host, "smartctl")  # so that its version is recorded beside fio's
-            for sentence in [*mend_host(self.host), *put_out(self.host)]:
+            for sentence in [*mend_host(self.host, rig, run.id), *put_out(self.host)]:
                 live.say(sentence)
             self.unfinished = unfinished(self.here, rig)
             said, self.in_doubt = look_after(self.here, self.host, rig, self.unfinished)

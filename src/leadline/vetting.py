@@ -41,7 +41,7 @@ class Vetting:
 
         `preconditioned` is what was done to the drive for this workload, if it writes.
         """
-        first = self._target(workload)
+        first = self.target(workload)
         if workload.writes:
             first = (*first, _writes_judged(preconditioned))
         before = look(self.host, self.around, before=True)
@@ -55,7 +55,8 @@ class Vetting:
         """What the drive holds has changed: it is looked into again before the next slice."""
         self._targets.clear()
 
-    def _target(self, workload: Workload) -> tuple[Finding, ...]:
+    def target(self, workload: Workload) -> tuple[Finding, ...]:
+        """What a workload is aimed at: the span against the cache, and whether it was written."""
         if workload not in self._targets:
             span = span_of(workload, self.capacity_bytes)
             findings = [check_span(span[1], self.model.cache_bytes)]

@@ -1,7 +1,7 @@
 """One visit: one drive with one firmware, from the lease to the last test on it."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ from leadline.host.programs import require
 from leadline.hunt import hunt
 from leadline.inventory.must import overlooked
 from leadline.inventory.plan import Visit
-from leadline.judge import SliceJudge
+from leadline.judge import SliceJudge, no_hunt
 from leadline.keeping import Keeping
 from leadline.load.fio import FIO_MINIMUM, run_slices
 from leadline.load.jobs import hugepages_needed
@@ -54,11 +54,15 @@ from leadline.results.rows import cell_row, event_row, finding_row, verdict_fact
 from leadline.results.schema import Environment, Phase
 from leadline.running import RECORDED, VERDICTS, cell_of, claim_of, repeating, stay_of, whole_of
 from leadline.selection import budget_of
+from leadline.stack.leftover import take_down_marked
 from leadline.verdict.verdict import Verdict
 from leadline.vetting import Vetting, vet
 
 if TYPE_CHECKING:
     from leadline.station import Station
+
+Measured = Callable[..., Sequence[Slice]]
+"""What measures a batch as `OpenVisit.measure` does."""
 
 # How long a slice is to begin with; the judge lengthens it for a drive that needs more.
 SLICE_S = {"ssd": 0.5, "hdd": 1.0}
@@ -69,16 +73,20 @@ class OpenVisit:
 
     A context manager.  Attributes change when the drive is power-cycled: its node and its
     kernel settings are new then, so that the ladder is climbed and settings are pinned anew.
+    A drive that stands `beside` another visit's keeps the firmware that it has.
     """
 
     drive: Drive
     came_with: str
     """The firmware that it had when the visit began."""
 
-    def __init__(self, station: "Station", visit: Visit, *, again: bool = False) -> None:
+    def __init__(
+        self, station: "Station", visit: Visit, *, again: bool = False, beside: bool = False
+    ) -> None:
         self.station = station
         self.visit = visit
         self._again = again  # flash it whatever it runs: to finish what a dead run began
+        self._beside = beside
         self.spec = station.rig.drive(visit.cell.slot)
         self.model = station.run.matrix.model(visit.cell.model)
         self._names: list[Drive] = []
@@ -101,9 +109,8 @@ class OpenVisit:
             if self.spec.slot in station.in_doubt and not self._again:
                 raise RigTrouble(station.in_doubt[self.spec.slot])
             firmware = run.matrix.firmware(cell.model, cell.firmware)
-            resource = self.spec.wwn or f"serial:{self.spec.serial}"
-            opening.enter_context(take(host, resource, holder_text(run.id)))
-            opening.callback(self._release)
+            opening.enter_context(take(host, self.spec.resource, holder_text(run.id)))
+            opening.callback(self.let_go)
             self.rebound(
                 bind(
                     host,
@@ -114,18 +121,20 @@ class OpenVisit:
                     controller=station.rig.controller_of(self.spec),
                 )
             )
+            self._take_down_marked()
             on = self.drive.controller
             if said := overlooked(run.matrix, self.visit.cell, on.pci_id, on.driver):
                 station.live.say(said)
             self.came_with = self.drive.identity.firmware
-            if self._again or not runs(self, firmware):
+            if self._again or (not self._beside and not runs(self, firmware)):
                 activated = flash(self)
                 if activated is not None:
                     self._cycles.done[False].append(activated)
             self._smart = smart.snapshot(host, self.drive.node)
-            logs = smart.log_directory(host, self.drive.node) if self.drive.identify else ()
-            row = cell_row(cell, self.drive, self._smart, firmware.sha256, logs)
-            station.record.add(row)
+            if not self._beside:
+                logs = smart.log_directory(host, self.drive.node) if self.drive.identify else ()
+                row = cell_row(cell, self.drive, self._smart, firmware.sha256, logs)
+                station.record.add(row)
             self._open = opening.pop_all()
         return self
 
@@ -134,7 +143,7 @@ class OpenVisit:
 
     def rebound(self, drive: Drive) -> None:
         """The drive has a new node: what was known of the old one is void."""
-        self._release()
+        self.let_go()
         self.drive = drive
         self._names.append(drive)
         self._ladder = None
@@ -149,7 +158,7 @@ class OpenVisit:
         needs both keys, and is leave for anything else.
         """
         if purpose == "write" and self._admission and self._admission.purpose != purpose:
-            self._release()
+            self.let_go()
         if self._admission is None or not self._admission.held:
             allow_writes = self.station.run.allow_writes
             self._admission = admit(self.station.host, self.spec, self.drive, purpose, allow_writes)
@@ -157,10 +166,17 @@ class OpenVisit:
             self._admission.confirm()
         return self._admission
 
-    def _release(self) -> None:
+    def let_go(self) -> None:
+        """Hold the drive no longer: its node is to come anew, or layers above it to claim it."""
         if self._admission is not None:
             self._admission.release()
             self._admission = None
+
+    def _take_down_marked(self) -> None:
+        """What a run built above the drive, and its rig forgot: under both keys alone."""
+        if self.station.run.allow_writes and self.spec.writes == "allowed":
+            for sentence in take_down_marked(self.station.host, self.drive.name):
+                self.station.live.say(sentence)
 
     # What the drive and the kernel say.
 
@@ -210,13 +226,19 @@ class OpenVisit:
 
     # Load.
 
-    def load(self, workload: Workload, item: pytest.Item) -> Load:
-        """A workload for one test, with the judge that settles the test's claims."""
-        full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
-        judge = self.judge(item, self.first_slice_s())
-        return Load(workload, judge, full, kernel_depth=self.kernel_queue_depth)
+    def load(self, workload: Workload, item: pytest.Item, by: Measured | None = None) -> Load:
+        """A workload for one test, with the judge that settles the test's claims.
 
-    def judge(self, item: pytest.Item, slice_s: float | None = None) -> SliceJudge:
+        It is measured on the drive, or `by` somebody else, called as `measure` is.
+        """
+        full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
+        judge = self.judge(item, self.first_slice_s(), by)
+        channels = self.model.channels if by is None else None
+        return Load(workload, judge, full, kernel_depth=self.kernel_queue_depth, channels=channels)
+
+    def judge(
+        self, item: pytest.Item, slice_s: float | None = None, by: Measured | None = None
+    ) -> SliceJudge:
         """Settles the claims of one test; its slices are so long to begin with."""
         name = claim_of(item)
         live, cell = self.station.live, self.visit.cell.id
@@ -236,7 +258,7 @@ class OpenVisit:
         budget = budget_of(item, self.station.run)
         judge = SliceJudge(
             cell=about,
-            measure=partial(self.measure, name=name, remarks=remarks),
+            measure=partial(by or self.measure, name=name, remarks=remarks),
             remarks=remarks,
             keep_slice=keep_slice,
             keep_verdict=keep_verdict,
@@ -245,7 +267,7 @@ class OpenVisit:
             curve_budget_s=budget.curve_s,
             repeat=repeating(self.station.run, self.station.rig, whole_of(item)),
             noise=self.noise(),
-            hunt=partial(hunt, self),
+            hunt=partial(hunt, self) if by is None else no_hunt,
         )
         self._judges.append(judge)
         return judge
@@ -279,21 +301,23 @@ class OpenVisit:
 
         What its checks found is kept, and said in `remarks` if it voids.
         """
-        vetting = self._pinned(workload)
+        vetting = self.pinned(workload)
         admit_depths(self, wanted)
-        self.station.live.show(
-            f"  {self.visit.cell.id}: {workload.name}, {len(wanted)} slices of "
-            f"{wanted[0].seconds:.2g} s under way"
-        )
         done = self._preconditioned.get(workload)
+        self.under_way(workload, wanted)
         with self.depth_put_back():
             slices, findings = vetting.measure(
                 workload, partial(self.batch, workload, wanted), done
             )
-        self._keep_findings(name, slices[0].began if slices else 0.0, findings)
-        for finding in failed(findings):
-            remarks.setdefault(finding.name, str(finding))
+        self.keep_findings(name, slices, findings, remarks)
         return slices
+
+    def under_way(self, workload: Workload, wanted: Sequence[SliceSetting]) -> None:
+        """Show what is about to be measured."""
+        self.station.live.show(
+            f"  {self.visit.cell.id}: {workload.name}, {len(wanted)} slices of "
+            f"{wanted[0].seconds:.2g} s under way"
+        )
 
     def batch(self, workload: Workload, wanted: Sequence[SliceSetting]) -> list[Slice]:
         """One batch, each slice at places of its own; a slice that is watched is one by itself."""
@@ -319,11 +343,20 @@ class OpenVisit:
             depth = str(self.kernel_queue_depth)
             self.station.host.write_value(queue_depth.path(self.drive), depth)
 
-    def _keep_findings(self, name: str, taken: float, findings: Sequence[Finding]) -> None:
-        cell = self.visit.cell.id
+    def keep_findings(
+        self,
+        name: str,
+        slices: Sequence[Slice],
+        findings: Sequence[Finding],
+        remarks: dict[str, str],
+    ) -> None:
+        """Keep what the checks around a batch found, and say in `remarks` what voids it."""
+        cell, taken = self.visit.cell.id, slices[0].began if slices else 0.0
         self.station.record.add(*(finding_row(cell, name, taken, each) for each in findings))
+        for finding in failed(findings):
+            remarks.setdefault(finding.name, str(finding))
 
-    def _pinned(self, workload: Workload) -> Vetting:
+    def pinned(self, workload: Workload) -> Vetting:
         """Settings pinned, once for each binding; a drive that is written to made steady first."""
         host, journal, ladder = self.station.host, self.station.journal, self.ladder
         if self._vetting is None or workload.writes:
@@ -361,6 +394,15 @@ class OpenVisit:
     def cycle_power(self, *, abrupt: bool) -> PowerCycle:
         """One more power cycle of this visit, in the middle of whatever is under way."""
         return self._cycles.one_more(abrupt=abrupt)
+
+    @contextmanager
+    def watching(self, other: Drive) -> Iterator[None]:
+        """While this lasts, what the kernel says of the `other` drive fails a test, too."""
+        self._names.append(other)
+        try:
+            yield
+        finally:
+            self._names.remove(other)
 
     def excuse(self, first: int, last: int, kinds: frozenset[str]) -> None:
         """Kernel events of these kinds between two marks of the watch are not the drive's fault."""
@@ -432,5 +474,7 @@ def _told(events: Sequence[KernelEvent], drive: Drive) -> str:
     kinds = ", ".join(dict.fromkeys(event.kind for event in events))
     where = f"{drive.node} while the test ran: {kinds}"
     lines = [f"the kernel logged {len(events)} event(s) for {where}"]
-    lines += [f"  {event.kind} (blame: {event.blame}): {event.text}" for event in events]
+    for event in events:
+        at = f" at {event.device}" if event.device else ""
+        lines.append(f"  {event.kind}{at} (blame: {event.blame}): {event.text}")
     return "\n".join(lines)

@@ -95,7 +95,7 @@ def _bound(rig: Rig, outlets: Sequence[OutletSpec], host: Host, stack: ExitStack
         _refuse_half(rig, outlets, spec)
     drives = []
     for spec in specs:
-        stack.enter_context(take(host, spec.wwn or f"serial:{spec.serial}", holder_text("power")))
+        stack.enter_context(take(host, spec.resource, holder_text("power")))
         drives.append(bind(host, spec))
     return drives
 

@@ -149,7 +149,7 @@ def _open(rig: "Rig", logs: "ByteLogs", stack: ExitStack) -> _Open:
     pdus = {spec.name: stack.enter_context(open_pdu(spec, log=logs.of(spec))) for spec in rig.pdus}
     host = stack.enter_context(open_host(rig.host))
     for spec in rig.drives:
-        resource = spec.wwn or f"serial:{spec.serial}"
+        resource = spec.resource
         stack.enter_context(take(host, resource, holder_text("power map")))
     return _Open(rig, here, host, pdus, bool(mended))
 

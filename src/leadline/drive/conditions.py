@@ -13,9 +13,9 @@ host adapter turns it away for the moment, as libata does with one that is not q
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from leadline.drive.settings import NR_REQUESTS, PINNED, setting_text
 from leadline.host.trouble import FileTrouble
@@ -23,6 +23,8 @@ from leadline.host.trouble import FileTrouble
 if TYPE_CHECKING:
     from leadline.drive.bind import Drive
     from leadline.host.connection import Host
+
+Value = TypeVar("Value")
 
 NOTED = ("queue/write_cache",)
 """Settings that are not pinned and must not move either; beside them the cache's type by the
@@ -166,6 +168,45 @@ def look(host: "Host", around: Surroundings, *, before: bool) -> Conditions:
         neighbours={name: count for name, count in counts.items() if count is not None},
         link_bytes_per_s=parse_link_speed(known.get("link speed", "")),
     )
+
+
+def together(looks: Mapping[str, Conditions]) -> Conditions:
+    """The conditions of drives that one load is on, as one, by the drives' names.
+
+    Counters and links are added up; what is not known of one is not known of all.  They are
+    no neighbours of one another.
+    """
+    each = looks.values()
+    return Conditions(
+        io=_of_all(_added_up, (look.io for look in each)),
+        commands=_of_all(sum, (look.commands for look in each)),
+        errors=_of_all(sum, (look.errors for look in each)),
+        settings={
+            f"{drive} {name}": text
+            for drive, look in looks.items()
+            for name, text in look.settings.items()
+        },
+        temperature_c=_of_all(max, (look.temperature_c for look in each)),
+        temperature_max_c=_of_all(min, (look.temperature_max_c for look in each)),
+        neighbours={
+            name: counts
+            for look in each
+            for name, counts in look.neighbours.items()
+            if name not in looks
+        },
+        link_bytes_per_s=_of_all(sum, (look.link_bytes_per_s for look in each)),
+    )
+
+
+def _of_all(of: Callable[[list[Value]], Value], values: Iterable[Value | None]) -> Value | None:
+    listed = list(values)
+    known = [value for value in listed if value is not None]
+    return of(known) if len(known) == len(listed) else None
+
+
+def _added_up(counts: Iterable[IoCounts]) -> IoCounts:
+    listed = list(counts)
+    return IoCounts(*(sum(getattr(one, each.name) for one in listed) for each in fields(IoCounts)))
 
 
 def _paths(around: Surroundings) -> dict[str, str]:

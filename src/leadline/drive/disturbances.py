@@ -34,12 +34,14 @@ LINK_SHARE = 0.9
 class Asked:
     """What a batch asked of the drive, in bytes; `bytes_per_s` is that of its fastest slice.
 
-    A `sequential` load is meant to fill the link: what it loses is seen even so.
+    A `sequential` load is meant to fill the link: what it loses is seen even so.  `unsure` is
+    the share of those bytes by which a layer above the drive may move more, or less.
     """
 
     bytes: int
     bytes_per_s: float
     sequential: bool = False
+    unsure: float = 0.0
 
     @property
     def sectors(self) -> int:
@@ -130,7 +132,8 @@ def _other_io(io: IoCounts | None, asked: Asked) -> Finding:
     if io is None:
         return Finding(OTHER_IO, "unknown", _NO_STAT)
     beyond = io.sectors - asked.sectors
-    broken = beyond > max(OTHER_FEW_SECTORS, OTHER_SHARE * asked.sectors)
+    share = OTHER_SHARE + asked.unsure
+    broken = beyond > max(OTHER_FEW_SECTORS, share * asked.sectors)
     return verdict_on(OTHER_IO, broken, _against(io, asked))
 
 
@@ -138,7 +141,8 @@ def _page_cache(io: IoCounts | None, asked: Asked) -> Finding:
     if io is None:
         return Finding(PAGE_CACHE, "unknown", _NO_STAT)
     missing = asked.sectors - io.sectors
-    return verdict_on(PAGE_CACHE, missing > OTHER_SHARE * asked.sectors, _against(io, asked))
+    share = OTHER_SHARE + asked.unsure
+    return verdict_on(PAGE_CACHE, missing > share * asked.sectors, _against(io, asked))
 
 
 def _against(io: IoCounts, asked: Asked) -> str:

@@ -23,6 +23,7 @@ class Package(NamedTuple):
 
 _SG3 = Package("sg3-utils", "sg3_utils", "-V")
 _UTIL_LINUX = Package("util-linux", "util-linux")
+_LVM2 = Package("lvm2", "lvm2")
 _OPENSSH_CLIENT = Package("openssh-client", "openssh-clients", "-V")
 
 PACKAGES: dict[str, Package] = {
@@ -33,6 +34,14 @@ PACKAGES: dict[str, Package] = {
     "blockdev": _UTIL_LINUX,
     "losetup": Package("mount", "util-linux-core"),
     "mount": Package("mount", "util-linux-core"),
+    "umount": Package("mount", "util-linux-core"),
+    "fallocate": _UTIL_LINUX,
+    "mdadm": Package("mdadm", "mdadm"),
+    "pvcreate": _LVM2,
+    "vgcreate": _LVM2,
+    "lvcreate": _LVM2,
+    "dmsetup": Package("dmsetup", "device-mapper", "version"),
+    "mkfs.ext4": Package("e2fsprogs", "e2fsprogs", "-V"),
     "fio": Package("fio", "fio"),
     "hdparm": Package("hdparm", "hdparm", "-V"),
     "smartctl": Package("smartmontools", "smartmontools"),

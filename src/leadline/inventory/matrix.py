@@ -166,6 +166,9 @@ class ModelSpec(Entry):
     quirks: tuple[Text, ...] | None = Field(
         default=None, description="a list of what the kernel does otherwise for it: [noncqtrim]"
     )
+    channels: int | None = Field(
+        default=None, ge=1, le=1024, description="how many requests it works on at once, as in 8"
+    )
     limits: Mapping[ClaimKey, LimitSpec] = Field(
         default={}, description="a mapping of claims to limits"
     )

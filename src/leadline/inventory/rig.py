@@ -153,6 +153,11 @@ class DriveSpec(Entry):
     )
     flash: Flash = Field(default=None, description="forbidden, allowed, or a mapping that says how")
 
+    @property
+    def resource(self) -> str:
+        """By what its lease is taken."""
+        return self.wwn or f"serial:{self.serial}"
+
     @model_validator(mode="after")
     def _fits_identify(self) -> Self:
         for name, most in _ATA_LENGTHS.items() if self.protocol == "sata" else ():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from leadline.errors import RigTrouble
 from leadline.host.programs import require
 from leadline.host.trouble import DeadlinePassed, ProgramFailed, last_lines, printable
+from leadline.load.aim import Aim, drive_alone
 from leadline.load.jobs import job_name, job_text, pipe_names
 from leadline.load.measure import Measured, measure
 from leadline.load.output import Batch, JobResult, Requests, read_batch
@@ -47,10 +48,30 @@ def run_slices(
     on_slice: Callable[[Slice], None] | None = None,
     deadline: float | None = None,
 ) -> list[Slice]:
-    """Run one batch of slices on `node`, in order, each after the one before has drained.
+    """Run one batch of slices on one drive, `node`: see `run_aimed`.
 
-    Each slice's device queue depth is written to `depth_path` just before it, and read
-    back; whoever calls has journaled its old value and gives it back.  `seeds` has one
+    `depth_path` is where its device queue depth is written; None where no slice asks for one.
+    """
+    aim = drive_alone(node, depth_path)
+    return run_aimed(
+        host, aim, workload, settings, seeds=seeds, on_slice=on_slice, deadline=deadline
+    )
+
+
+def run_aimed(
+    host: "Host",
+    aim: Aim,
+    workload: Workload,
+    settings: Sequence[SliceSetting],
+    *,
+    seeds: Sequence[int],
+    on_slice: Callable[[Slice], None] | None = None,
+    deadline: float | None = None,
+) -> list[Slice]:
+    """Run one batch of slices on `aim`, in order, each after the one before has drained.
+
+    Each slice's device queue depth is written to every drive's attribute just before it, and
+    read back; whoever calls has journaled the old values and gives them back.  `seeds` has one
     number a slice.  `on_slice` is called for each when the batch has ended: a run that is
     killed loses the batch under way, so keep it to a few seconds.  `deadline` is in
     seconds for the whole, by default several times what it should take.
@@ -61,10 +82,9 @@ def run_slices(
     """
     version = require(host, "fio", FIO_MINIMUM)
     job_file = job_text(
-        node,
+        aim,
         workload,
         settings,
-        depth_path=depth_path,
         seeds=seeds,
         fio_version=tuple(int(part) for part in version.split(".")),
     )
@@ -76,9 +96,8 @@ def run_slices(
     argv.append("--eta=never")
     if not workload.writes:
         argv.append("--readonly")
-    where = f"{host.name}: {node}"
-    inflight = f"/sys/block/{node.removeprefix('/dev/')}/inflight"
-    done = _run(host, argv, job_file, deadline=deadline, where=where, inflight=inflight)
+    where = f"{host.name}: {aim.first}"
+    done = _run(host, argv, job_file, deadline=deadline, where=where, inflight=aim.inflight)
     batch = read_batch(done.stdout)
     check_batch(batch, where)
     counted = [(at, sum(map(int, text.split()))) for at, text in done.samples]
@@ -99,7 +118,7 @@ def _run(
     inflight: str,
 ) -> "Finished":
     """The archive of what fio left, and what was in flight; errors are said without the script."""
-    sample = (inflight, SAMPLE_S) if host.exists(inflight) else None
+    sample = (inflight, SAMPLE_S) if inflight and host.exists(inflight) else None
     try:
         return host.run(argv, input=job_file.encode("ascii"), deadline=deadline, sample=sample)
     except DeadlinePassed as late:
@@ -224,15 +243,20 @@ def check_batch(batch: Batch, where: str) -> None:
 
 
 def _depth_read(text: str, setting: SliceSetting) -> int | None:
-    """The device queue depth in force, as the kernel gave it back after it was written."""
+    """The device queue depth in force, as the kernel gave it back after it was written.
+
+    Of several drives it is one that is not as it was asked for, if there is one.
+    """
     if setting.device_depth is None:
         return None
-    if not text.isascii() or not text.isdigit():
+    values = text.split()
+    if not text.isascii() or not values or not all(each.isdigit() for each in values):
         raise RigTrouble(
             f"device queue depth {setting.device_depth} could not be set; "
             f"writing and reading it said: {printable(text) or 'nothing'}"
         )
-    return int(text)
+    depths = {int(each) for each in values}
+    return next(iter(depths - {setting.device_depth}), setting.device_depth)
 
 
 def _error_text(jobs: Sequence[JobResult]) -> str:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from leadline.errors import Misuse
+from leadline.load.aim import Aim
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import MIXES, Workload, stream
 
@@ -21,36 +22,37 @@ def job_name(index: int, job: int) -> str:
 
 
 def job_text(
-    node: str,
+    aim: Aim,
     workload: Workload,
     settings: Sequence[SliceSetting],
     *,
-    depth_path: str | None,
     seeds: Sequence[int],
     fio_version: tuple[int, ...] = (3, 33),
 ) -> str:
-    """fio's job file for `settings`, in their order, on the device `node`.
+    """fio's job file for `settings`, in their order, on what `aim` opens for each.
 
-    `seeds` has one number a slice.  `depth_path` is where the device queue depth is
-    written; None when no setting asks for one.  Raises Misuse on a path that fio or its
-    shell would read as something else, and on a count that does not fit.
+    `seeds` has one number a slice.  Raises Misuse on a path that fio or its shell would read as
+    something else, and on a count that does not fit.
     """
     if not settings:
         raise Misuse("a batch needs at least one slice")
     if len(seeds) != len(settings):
         raise Misuse(f"{len(seeds)} seeds for {len(settings)} slices: one each")
-    if depth_path is not None:
-        _check_path("queue depth attribute", depth_path)
-    elif any(setting.device_depth is not None for setting in settings):
+    for path in aim.depth_paths:
+        _check_path("queue depth attribute", path)
+    if not aim.depth_paths and any(setting.device_depth is not None for setting in settings):
         raise Misuse("a slice asks for a device queue depth, and no depth_path was given")
-    lines = ["[global]", *_common(node, workload)]
+    lines = ["[global]", *_common(aim.first, workload)]
     for index, (setting, seed) in enumerate(zip(settings, seeds, strict=True)):
+        paths = aim.opened(setting)
         for job in range(setting.jobs):
             lines += ["", f"[{job_name(index, job)}]"]
+            if paths != (aim.first,):
+                lines.append(_filename(paths[job % len(paths)]))
             lines += _slice_options(setting, index, job, seed, fio_version)
             if workload.sequential:
                 lines += _place(*stream(workload, job, setting.jobs, seed))
-            lines += _turns(settings, index, job, depth_path)
+            lines += _turns(settings, index, job, aim.depth_paths)
     return "\n".join(lines) + "\n"
 
 
@@ -89,9 +91,7 @@ def _go_pipe(index: int, job: int) -> str:
 
 def target_options(node: str, workload: Workload) -> Iterator[str]:
     """The options of fio that say what is done to which drive, and keep it to that."""
-    _check_path("device", node)
-    # fio splits filename at colons, which by-path names have.
-    yield "filename=" + node.replace(":", r"\:")
+    yield _filename(node)
     yield f"rw={workload.rw}"
     yield f"bs={workload.block_bytes}"
     if workload.rw in MIXES:
@@ -102,6 +102,12 @@ def target_options(node: str, workload: Workload) -> Iterator[str]:
         yield "refill_buffers=1"
     yield from ("ioengine=libaio", "direct=1", "thread=1")
     yield from ("allow_mounted_write=0", "allow_file_create=0")
+
+
+def _filename(path: str) -> str:
+    _check_path("device", path)
+    # fio splits filename at colons, which by-path names have.
+    return "filename=" + path.replace(":", r"\:")
 
 
 def _place(offset: int, size: int) -> tuple[str, str]:
@@ -135,7 +141,7 @@ def _slice_options(
 
 
 def _turns(
-    settings: Sequence[SliceSetting], index: int, job: int, depth_path: str | None
+    settings: Sequence[SliceSetting], index: int, job: int, depth_paths: Sequence[str]
 ) -> Iterator[str]:
     """Who waits for whom, in the words of turn.sh."""
     setting = settings[index]
@@ -150,7 +156,8 @@ def _turns(
             for before in range(settings[index - 1].jobs):
                 words += ["await", _done_pipe(index - 1, before)]
         if setting.device_depth is not None:
-            words += ["depth", str(depth_path), str(setting.device_depth)]
+            for path in depth_paths:
+                words += ["depth", path, str(setting.device_depth)]
         for follower in range(1, setting.jobs):
             words += ["tell", _go_pipe(index, follower)]
     # Read into the shell that fio starts: one process fewer a job than running it.

@@ -49,7 +49,8 @@ class SliceSetting:
     requests are issued.  `block_bytes` is the size of each request (None: the workload's),
     `huge_page_bytes` that of the hugepages that its data is kept in (None: it is in ordinary
     memory).  `watched`: what reaches the drive is traced, at the cost of some of a fast drive's
-    rate.  Raises Misuse on what cannot be.
+    rate.  `drives` is how many it is over, each with the same device depth.  Raises Misuse on
+    what cannot be.
     """
 
     device_depth: int | None
@@ -59,12 +60,13 @@ class SliceSetting:
     block_bytes: int | None = None
     huge_page_bytes: int | None = None
     watched: bool = False
+    drives: int = 1
 
     def __post_init__(self) -> None:
         if self.device_depth is not None and self.device_depth < 1:
             raise Misuse(f"device depth {self.device_depth}: depths start at 1")
-        if self.jobs < 1:
-            raise Misuse(f"{self.jobs} jobs: a slice needs at least one")
+        if self.jobs < 1 or self.drives < 1:
+            raise Misuse(f"{self.jobs} jobs on {self.drives} drives: at least one of each")
         if self.offered_depth < 1 or self.offered_depth % self.jobs:
             raise Misuse(
                 f"offered depth {self.offered_depth} over {self.jobs} job(s): "

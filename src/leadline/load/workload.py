@@ -49,6 +49,11 @@ class Workload:
         return self.rw not in READS
 
     @property
+    def written_share(self) -> float:
+        """The share of its requests that write, 0 to 1."""
+        return 1.0 - (self.read_percent or 0) / 100 if self.writes else 0.0
+
+    @property
     def sequential(self) -> bool:
         """Whether requests follow one another on the drive."""
         return self.rw in SEQUENTIAL

@@ -10,6 +10,10 @@ from itertools import accumulate
 
 from leadline.verdict.curve import Sweep
 
+KNEE_TOLERANCE = 0.5
+"""How far from the number of channels a knee may lie, as a share of it, and still be said to fit:
+on a drive whose path takes a tenth of the time of a read it lies a tenth further on, and a curve
+that bends slowly has it where the range of depths puts it."""
 FLAT = 0.05
 """A curve that rises by less than this share of its best rate has no knee worth showing."""
 
@@ -44,6 +48,19 @@ def knee(sweep: Sweep) -> int | None:
     }
     bend = max(depths, key=heights.__getitem__)
     return bend if heights[bend] > 1.0 / (len(depths) - 1) else None
+
+
+def knee_in_words(bend: int | None, channels: int | None) -> str:
+    """A knee, and how it compares with the drive's `channels` where these are known.
+
+    For people: that it lies elsewhere is no fault of the drive.
+    """
+    said = f"knee at depth {bend}" if bend else "no knee: flat or straight"
+    if channels is None:
+        return said
+    fits = bend is not None and abs(bend - channels) <= KNEE_TOLERANCE * channels
+    where = f"{'within' if fits else 'not within'} {KNEE_TOLERANCE:.0%} of the {channels} channels"
+    return f"{said} ({where}: a figure and no verdict)"
 
 
 def isotonic_fit(sweep: Sweep) -> dict[int, float]:

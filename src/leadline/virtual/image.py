@@ -48,7 +48,17 @@ _OTHER_KERNEL_PACKAGE = "linux-image-amd64"
 MODULES = (
     *("ahci", "ata_piix", "virtio_pci", "virtio_scsi", "virtio_blk", "sd_mod", "sg"),
     *("virtio_net", "e1000", "loop", "scsi_debug", "null_blk", "ext4", "xfs", "crc32c_generic"),
-    *("dm_mod", "dm_crypt", "dm_snapshot", "dm_multipath", "md_mod", "raid1", "bcache"),
+    *(
+        "dm_mod",
+        "dm_crypt",
+        "dm_snapshot",
+        "dm_multipath",
+        "md_mod",
+        "raid0",
+        "raid1",
+        "raid10",
+        "bcache",
+    ),
 )
 """The modules that the guest has, of whichever kernel."""
 NEEDED_MODULES = ("ahci", "ata_piix", "virtio_pci", "virtio_scsi", "sd_mod", "sg", "virtio_net")

@@ -1,0 +1,42 @@
+"""What slices are aimed at: a drive, several, or what is built of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leadline.errors import Misuse
+from leadline.load.slices import SliceSetting
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What fio opens, and the drives below whose device queue depth a slice sets.
+
+    `paths` are devices or files, by the number of drives that a slice is over: its jobs take
+    them in turn.  `depth_paths` are all set alike; `inflight` counts the requests of the first
+    of these drives ("": nobody counts them).
+    """
+
+    paths: Mapping[int, tuple[str, ...]]
+    depth_paths: tuple[str, ...] = ()
+    inflight: str = ""
+
+    @property
+    def first(self) -> str:
+        """What stands for all of it in messages, and in the options that all jobs share."""
+        return next(iter(self.paths.values()))[0]
+
+    def opened(self, setting: SliceSetting) -> tuple[str, ...]:
+        """What a slice opens.  Misuse where there are not so many drives, or jobs do not share."""
+        paths = self.paths.get(setting.drives)
+        if paths is None:
+            known = ", ".join(map(str, self.paths))
+            raise Misuse(f"a slice over {setting.drives} drives: expected one over {known}")
+        if setting.jobs % len(paths):
+            raise Misuse(f"{setting.jobs} jobs over {len(paths)} drives: as many on each")
+        return paths
+
+
+def drive_alone(node: str, depth_path: str | None) -> Aim:
+    """One drive, by its node; without a `depth_path` its queue depth is left as it is."""
+    inflight = f"/sys/block/{node.removeprefix('/dev/')}/inflight"
+    return Aim({1: (node,)}, () if depth_path is None else (depth_path,), inflight)

@@ -1,0 +1,1 @@
+"""What a test puts above drives, file systems, volumes and arrays, and takes down again."""

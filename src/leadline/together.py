@@ -1,0 +1,286 @@
+"""Loads on layers above the drive of a visit, and on several drives at once.
+
+    assert random_mix_on("lvm").at(depth=8) >= 2 * ...
+    assert random_read_over(4).at(depth=8, drives=4) >= 3 * ...
+
+The other drives are of the same model and firmware and on the same path, so that no other worker
+of this run has them; each is leased, bound and admitted as the visit's own is.  The layers are on
+record before the first is built, and are taken down when the test ends.
+"""
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Self, cast
+
+import pytest
+
+from leadline.claims import Load
+from leadline.drive import queue_depth
+from leadline.drive.conditions import Conditions, look, together
+from leadline.drive.disturbances import Asked, compare
+from leadline.drive.finding import Finding, failed
+from leadline.errors import Misuse
+from leadline.inventory.plan import Visit
+from leadline.inventory.rig import DriveSpec
+from leadline.inventory.shared import shared_paths
+from leadline.load.aim import Aim
+from leadline.load.fio import run_aimed
+from leadline.load.precondition import precondition, price
+from leadline.load.slices import Slice, SliceSetting
+from leadline.load.target import CACHES, DEFAULT_CACHE_BYTES, check_span
+from leadline.load.workload import Workload, random_mix, random_read
+from leadline.results.schema import Environment, Phase
+from leadline.stack.build import Layer, build, check, drives_of
+from leadline.stack.dismantle import dismantle
+from leadline.stack.leftover import put_on_record
+from leadline.stack.mark import Mark
+from leadline.vetting import asked_of
+from leadline.visiting import OpenVisit
+
+if TYPE_CHECKING:
+    from leadline.running import Run
+
+UNSURE = 0.05
+"""Share by which what reaches the drives may differ from what was asked of layers that are
+written: nobody counts which requests of a mix were writes, and a file system has its own."""
+MIB = 1 << 20
+LEAST_SPAN = 1024 * MIB
+
+
+@dataclass
+class Together:
+    """The drives of one test, and what is built above them; a context manager."""
+
+    visit: OpenVisit
+    item: pytest.Item
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def random_mix_on(self, *layers: str) -> Load:
+        """70 % random 4 KiB reads and 30 % writes on these layers, the lowest first.
+
+        The drives are as many as the lowest layer wants; each has its depth set.  What is used of
+        each is the least that their cache allows (`CACHES` times it), filled and steady before
+        the first slice.  Skips the test where there are too few drives.
+        """
+        check(layers)
+        members = self._members(drives_of(layers) or 2, writing=True)
+        cache_bytes = self.visit.model.cache_bytes
+        size = span_for(cache_bytes, self.visit.kernel_capacity_bytes())
+        built = self._built(cast(Sequence[Layer], layers), members, size)
+        path = self._open.enter_context(built)
+        workload = named(random_mix(), "_on_".join(reversed(layers)))
+        aim = aim_at({1: (path,)}, members)
+        done = self._steady(path, workload, size)
+        target = (check_span(size, cache_bytes), done)
+        copies = 2 if "raid10" in layers else 1
+        return self._load(workload, Group(members, aim, target, copies=copies))
+
+    def random_read_over(self, drives: int) -> Load:
+        """Random 4 KiB reads over so many drives, each by itself: `.at(depth=8, drives=2)`.
+
+        Over one, it is the visit's.  Skips the test where there are too few drives.
+        """
+        members = self._members(drives, writing=False)
+        nodes = tuple(member.drive.node for member in members)
+        return self._reads(f"{drives}_drives", members, nodes)
+
+    def random_read_on_raid0(self, drives: int) -> Load:
+        """The same with the drives in an md RAID-0; over one, it is the visit's by itself."""
+        if drives < 2:
+            raise Misuse(f"random_read_on_raid0({drives}): a RAID-0 has two drives or more")
+        members = self._members(drives, writing=True)
+        array = self._open.enter_context(self._built(["raid0"], members, None))
+        return self._reads(f"raid0_of_{drives}", members, (array,))
+
+    def _reads(self, name: str, members: Sequence[OpenVisit], paths: tuple[str, ...]) -> Load:
+        aim = aim_at({1: (members[0].drive.node,), len(members): paths}, members)
+        findings = [each for member in members for each in _target(member)]
+        made = self._load(named(random_read(), name), Group(members, aim, tuple(findings)))
+        return replace(made, most_drives=len(members))
+
+    def _load(self, workload: Workload, group: "Group") -> Load:
+        return self.visit.load(workload, self.item, partial(group.measure, self.visit))
+
+    # The drives.
+
+    def _members(self, count: int, *, writing: bool) -> list[OpenVisit]:
+        """The visit's drive and others, settings pinned; the guard's leave to write, where asked.
+
+        Raises LeaseTaken where another run has one of them.
+        """
+        visit, run = self.visit, self.visit.station.run
+        members, others = [visit], partners(run, visit.visit, writing=writing)
+        unlike = []
+        for spec in others:
+            if len(members) == count:
+                break
+            beside = replace(visit.visit, cell=replace(visit.visit.cell, slot=spec.slot))
+            member = self._open.enter_context(OpenVisit(visit.station, beside, beside=True))
+            if member.drive.identity.firmware == visit.drive.identity.firmware:
+                members.append(member)
+                self._open.enter_context(visit.watching(member.drive))
+            else:
+                unlike.append(f"{spec.slot} has firmware {member.drive.identity.firmware}")
+        if len(members) < count:
+            why = "".join(f"; {each}" for each in unlike)
+            pytest.skip(
+                f"{count} drives {_wanted(visit.visit, writing)} are needed, and there "
+                f"{'is' if len(members) == 1 else 'are'} {len(members)}{why}"
+            )
+        for member in members:
+            member.pinned(random_read())
+            if writing:
+                member.admitted("write")
+        return members
+
+    @contextmanager
+    def _built(
+        self, layers: Sequence[Layer], members: Sequence[OpenVisit], size: int | None
+    ) -> Iterator[str]:
+        """What is to be opened, for as long as the layers are there."""
+        station, mark = self.visit.station, Mark.new()
+        entry = put_on_record(station.journal, mark, [member.spec for member in members])
+        for member in members:
+            member.let_go()
+        drives = [member.drive for member in members]
+        try:
+            yield build(station.host, layers, mark, [drive.node for drive in drives], size)
+        finally:
+            for sentence in dismantle(station.host, mark, [drive.name for drive in drives]):
+                station.live.say(sentence)
+            station.journal.close_entry(entry)
+        for member in members:
+            member.admitted("change a setting")  # as it was before, and seen to be free
+
+    def _steady(self, path: str, workload: Workload, size: int) -> Finding:
+        """Fill what was built and write to it until it is steady."""
+        visit = self.visit
+        cell, station = visit.visit.cell, visit.station
+        station.live.say(f"{cell.id}: preconditioning for {workload.name}: {price(size)}")
+        depth = visit.kernel_queue_depth
+        done = precondition(station.host, path, workload, (0, size), depth=depth)
+        name = f"preconditioning of {cell.id} for {workload.name}"
+        row = Environment(rig=cell.rig, name=name, value=str(done.finding))
+        station.record.add(Phase(cell=cell.id, name="drive", seconds=done.drive_s), row)
+        return done.finding
+
+
+@dataclass(frozen=True)
+class Group:
+    """Drives that one load is on; `target` is what was found of it before the first slice.
+
+    `copies` are of what is written.
+    """
+
+    members: Sequence[OpenVisit]
+    aim: Aim
+    target: tuple[Finding, ...]
+    copies: int = 1
+
+    def measure(
+        self,
+        visit: OpenVisit,
+        workload: Workload,
+        wanted: Sequence[SliceSetting],
+        *,
+        name: str,
+        remarks: dict[str, str],
+    ) -> Sequence[Slice]:
+        """One batch for the claim `name`, the depths of all put back; as `OpenVisit.measure`."""
+        visit.under_way(workload, wanted)
+        seeds = [secrets.randbits(31) for _ in wanted]
+        before = self._look(before=True)
+        with ExitStack() as depths:
+            for member in self.members:
+                depths.enter_context(member.depth_put_back())
+            slices = run_aimed(visit.station.host, self.aim, workload, wanted, seeds=seeds)
+        after = self._look(before=False)
+        asked = self._asked(workload, slices)
+        findings = (*self.target, *compare(self._pinned(), before, after, asked))
+        names = tuple(finding.name for finding in failed(findings))
+        slices = [replace(each, voids=(*each.voids, *names)) for each in slices]
+        visit.keep_findings(name, slices, findings, remarks)
+        return slices
+
+    def _look(self, *, before: bool) -> Conditions:
+        looks = {}
+        for member in self.members:
+            around = member.pinned(random_read()).around
+            looks[member.drive.name] = look(member.station.host, around, before=before)
+        return together(looks)
+
+    def _pinned(self) -> Conditions:
+        return together(
+            {each.drive.name: each.pinned(random_read()).pinned for each in self.members}
+        )
+
+    def _asked(self, workload: Workload, slices: Sequence[Slice]) -> Asked:
+        """Of all drives together; each copy of what is written is asked for."""
+        asked = asked_of(workload, slices)
+        times = 1.0 + (self.copies - 1) * workload.written_share
+        return replace(
+            asked,
+            bytes=round(asked.bytes * times),
+            bytes_per_s=asked.bytes_per_s * times,
+            unsure=UNSURE if workload.writes else 0.0,
+        )
+
+
+def partners(run: "Run", visit: Visit, *, writing: bool) -> list[DriveSpec]:
+    """The drives that may stand beside the visit's, in the rig file's order.
+
+    They are of its model and on its shared path; where `writing`, they may be written to.
+    """
+    rig, cell = run.rigs[visit.cell.rig], visit.cell
+    path = shared_paths(rig)
+    return [
+        spec
+        for spec in rig.drives
+        if spec.slot != cell.slot
+        and spec.model == cell.model
+        and path[spec.slot] == path[cell.slot]
+        and (spec.writes == "allowed" or not writing)
+    ]
+
+
+def span_for(cache_bytes: int | None, capacity_bytes: int) -> int:
+    """How many bytes of a drive are used: as little as makes its cache not matter.
+
+    At least 1 GiB, at most half of the drive; in whole MiB.
+    """
+    cache = DEFAULT_CACHE_BYTES if cache_bytes is None else cache_bytes
+    wanted = max(LEAST_SPAN, -(-CACHES * cache // MIB) * MIB)
+    return min(wanted, capacity_bytes // 2 // MIB * MIB)
+
+
+def named(workload: Workload, on: str) -> Workload:
+    """The workload under a name that says what it goes through."""
+    return replace(workload, name=f"{workload.name}_on_{on}")
+
+
+def aim_at(paths: Mapping[int, tuple[str, ...]], members: Sequence[OpenVisit]) -> Aim:
+    """These paths, with the depths of all the drives; the requests of the first are counted."""
+    drives = [member.drive for member in members]
+    depth_paths = tuple(queue_depth.path(drive) for drive in drives)
+    return Aim(paths, depth_paths, f"/sys/block/{drives[0].name}/inflight")
+
+
+def _target(member: OpenVisit) -> tuple[Finding, ...]:
+    """Whether reads of the whole drive reach its medium."""
+    return member.pinned(random_read()).target(random_read())
+
+
+def _wanted(visit: Visit, writing: bool) -> str:
+    kind = (
+        f"of model {visit.cell.model} with {visit.cell.firmware} on the path of {visit.cell.slot}"
+    )
+    return f"{kind} that may be written to" if writing else kind
