@@ -1,5 +1,6 @@
 """After a session each drive is back on the firmware that it came with, unless told otherwise."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +29,13 @@ Session = Callable[..., list[str]]
 def run_of(folder: Path, candidate: str = '"1.1"') -> Run:
     """Drives a and b, each with firmware 1.0, to be tested with the candidate too."""
     (folder / "i.bin").write_bytes(IMAGE)
-    named = f"image: i.bin, sha256: {SHA256}, status"
-    matrix = MATRIX.replace("status", named).replace('"1.1"', candidate)
-    run = make_run(folder, RIG.replace("protocol: sata}", FLASH) + OUTLET, matrix)
+    (folder / "c.bin").write_bytes(b"candidate")
+    released = f"image: i.bin, sha256: {SHA256}, status: released"
+    tried = f"image: c.bin, sha256: {hashlib.sha256(b'candidate').hexdigest()}, status: candidate"
+    matrix = MATRIX.replace("status: released", released).replace("status: candidate", tried)
+    rig = RIG.replace('firmware: "1.0"', f'firmware: "1.0", firmware_sha256: {SHA256}')
+    rig = rig.replace("protocol: sata}", FLASH) + OUTLET
+    run = make_run(folder, rig, matrix.replace('"1.1"', candidate))
     assert [visit.cell.slot for visit in run.visits] == ["a", "a", "b", "b"]
     assert [visit.installed for visit in run.visits] == [True, False, True, False]
     return run
