@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from leadline.inventory.matrix import KnownIssue
+from leadline.inventory.issues import KnownIssue
 from selftests.vendor import STAND_IN, kept
 
 RIG = """\
