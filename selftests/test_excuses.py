@@ -4,6 +4,7 @@ The drive is a stand-in; everything else is real, in this process.
 """
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -163,3 +164,28 @@ def test_it_is_of_several_models_and_firmware(vendor: Vendor, cell: str, excused
 
 def test_a_test_is_held_to_the_limit_of_the_rigs_kernel(vendor: Vendor) -> None:
     vendor.run("excuses: false", "-k", "test_limit").assert_outcomes(passed=1, deselected=2)
+
+
+def test_the_day_of_a_run_is_its_workers_day(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    from copy import copy
+    from types import SimpleNamespace
+    from typing import cast
+
+    from leadline.running import Run, run_from_worker, worker_plan
+
+    (tmp_path / "rig.yaml").write_text(RIG)
+    (tmp_path / "matrix.yaml").write_text(MATRIX.replace(", ISSUE", ""))
+    option = copy(pytestconfig.option)
+    option.results = tmp_path
+    config = cast(pytest.Config, SimpleNamespace(option=option))
+    run = cast(
+        Run,
+        SimpleNamespace(
+            id="run-7",
+            rigs={"bench": SimpleNamespace(path=tmp_path / "rig.yaml")},
+            matrix=SimpleNamespace(path=tmp_path / "matrix.yaml"),
+            visits=(),
+            today=date(2001, 2, 3),
+        ),
+    )
+    assert run_from_worker(config, worker_plan(run)).today == date(2001, 2, 3)

@@ -3,8 +3,6 @@
 import json
 import re
 from copy import copy
-from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -69,14 +67,6 @@ def test_a_worker_takes_the_plan_and_the_id_that_it_is_handed(pytestconfig: pyte
     handed = json.loads(worker_plan(run))
     handed["visits"] = json.dumps(json.loads(handed["visits"])[2:])
     assert run_from_worker(config, json.dumps(handed)).visits == run.visits[2:], "not planned again"
-
-
-def test_a_worker_that_starts_after_midnight_has_the_day_of_the_run(
-    pytestconfig: pytest.Config,
-) -> None:
-    config, run = made(pytestconfig)
-    yesterday = replace(run, today=date(2001, 2, 3))
-    assert run_from_worker(config, worker_plan(yesterday)).today == date(2001, 2, 3)
 
 
 def test_run_ids_sort_by_time_and_are_not_alike() -> None:
