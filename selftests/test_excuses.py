@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.inventory.matrix import KnownIssue
+from leadline.inventory.issues import KnownIssue
 from selftests.vendor import STAND_IN, kept
 
 RIG = """\

@@ -181,7 +181,7 @@ def test_an_image_that_is_not_the_one_meant_is_refused_with_both_hashes(bench: B
         f"1.1.bin, expected {meant}; bring back the image, or correct sha256 if this one is meant"
     ]
     (bench.folder / "1.0.bin").unlink()
-    assert bench.refusal(rig)[0] == (
+    assert bench.refusal(rig)[1] == (
         "matrix.yaml:13: models[MAKER SSD/1].firmware[1.0].image: found 1.0.bin, which cannot be "
         "read (No such file or directory), expected the firmware's image; bring it back, or "
         "correct the path"

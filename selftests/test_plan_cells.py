@@ -1,11 +1,13 @@
 """Which cells a plan has: builds of one revision, ways back, what is wanted, and what it costs."""
 
+import argparse
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from leadline.commands.plan import show
 from leadline.drive_time import CLAIM_S
 from leadline.errors import Misuse
 from leadline.inventory.coverage import Coverage, Unserved, carries, coverage
@@ -297,4 +299,42 @@ def test_the_order_of_work_ends_with_what_the_drive_came_with(files: Files) -> N
         Step("bench", "a", "test", "1.2"),
         Step("bench", "a", "flash", "1.1"),
         Step("bench", "b", "test", "1.0"),
+    ]
+
+
+def test_what_is_said_of_a_plan(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    files.model("M", "1.0", "1.0-again shows: '1.0'", "1.2 status: candidate, no image")
+    files.model("N", "7")
+    digest = hashlib.sha256(b"M 1.0").hexdigest()
+    files.drive("a", "M", "1.0", more=f"firmware_sha256: {digest}, ")
+    files.drive("b", "N", "7", on="one")
+    rig, matrix = files.read()
+    options = argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=False)
+    assert show(options) == 0
+    limits = ["    claim_a at least 3", "    claim_b at least 3"]
+    assert capsys.readouterr().out.replace(f"{files.folder}/", "").splitlines() == [
+        "bench-a-M-1.0: candidate, on the drive, controller chipset",
+        *limits,
+        "bench-a-M-1.0-again: candidate, to be flashed, controller chipset",
+        "    its drive says 1.0",
+        *limits,
+        "    and then 1.0 is flashed again, which it came with",
+        "bench-b-N-7: candidate, on the drive, controller chipset",
+        *limits,
+        "",
+        "missing:",
+        "    bench-a-M-1.2: no image in the matrix",
+        "",
+        "not attached:",
+        "    matrix.yaml:8: controllers[absent]: found no rig that has it (8086:0003, ahci), and 4 "
+        "cell(s) wait for it; add a rig file that does, or name for each model the controllers "
+        "that it is to be tested on",
+        "    M with 1.0, 1.0-again, 1.2 on hba: no drive of this model hangs on it; there are some "
+        "on chipset",
+        "    N with 7 on hba: no drive of this model hangs on it; there are some on chipset",
+        "",
+        "of 12 cells of the matrix, 3 are served",
+        "2 flashes, at most 13 min of drive time (130 s for each limit), 13 min of it on the "
+        "busiest path",
+        "3 to run on 2 drives, 1 missing",
     ]

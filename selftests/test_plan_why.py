@@ -101,6 +101,17 @@ def test_a_limit_that_holds_elsewhere_gives_way_to_its_kernels(matrix: Matrix) -
     assert slow["ratio"] == (1.5, None, "its link"), "the model's does not hold there"
 
 
+def test_which_drives_must_not_queue(matrix: Matrix) -> None:
+    slow, fast = (matrix.controller(name) for name in ("slow", "fast"))
+    assert slow is not None
+    assert fast is not None
+    found = [slow.unqueued(*each) for each in (("MAKER SSD", "1.1"), ("MAKER DISK", "1.0"))]
+    assert [pair and pair.source for pair in found] == ["an erratum", "an erratum"]
+    assert slow.unqueued("MAKER SSD", "2.0") is None
+    assert slow.unqueued("OTHER", "1.1") is None
+    assert fast.unqueued("MAKER SSD", "1.1") is None
+
+
 def run(folder: Path, *arguments: str, driver: str = "ahci") -> int:
     (folder / "rig.yaml").write_text(RIG.replace("DRIVER", driver))
     (folder / "matrix.yaml").write_text(MATRIX)

@@ -129,7 +129,7 @@ def _leave(
 
 def _other(visit: "OpenVisit", spec: DriveSpec) -> Drive:
     """A neighbour on the same supply, with whichever of its firmware it has."""
-    revisions = [each.revision for each in visit.station.run.matrix.model(spec.model).firmware]
+    revisions = [each.shows for each in visit.station.run.matrix.model(spec.model).firmware]
     return bind(visit.station.host, spec, or_firmware=revisions)
 
 

@@ -101,6 +101,7 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
     from leadline.inventory.coverage import coverage
     from leadline.inventory.effort import effort
     from leadline.inventory.fields import packaged
+    from leadline.inventory.issues import expired_excuses
     from leadline.inventory.matrix import load_matrix
     from leadline.inventory.plan import survey
     from leadline.inventory.rig import load_rig
@@ -118,7 +119,7 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
         gaps=gaps,
         coverage=covered,
         effort=effort(visits, matrix),
-        expired=tuple(matrix.expired_excuses(today)),
+        expired=tuple(expired_excuses(matrix, today)),
         absent=tuple(absent(matrix, covered)),
         today=today,
     )

@@ -7,7 +7,8 @@ from leadline.commands.plan import Planned
 from leadline.drive_time import CLAIM_S
 
 if TYPE_CHECKING:
-    from leadline.inventory.matrix import KnownIssue, LimitSpec
+    from leadline.inventory.issues import KnownIssue
+    from leadline.inventory.matrix import LimitSpec
     from leadline.inventory.plan import Visit
 
 _UNSERVED_SHOWN = 20

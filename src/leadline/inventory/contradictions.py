@@ -107,10 +107,10 @@ def _outlets(rig: Rig) -> Iterator[tuple[str, str]]:
 def image_problems(matrix: Matrix, needed: Collection[tuple[str, str]]) -> Iterator[str]:
     """Images of ``needed`` (model's entry, firmware) that are not there, or not what is meant."""
     found: dict[Path, str] = {}  # several models may share an image, which is read once
-    for model, revision in sorted(needed):
-        m = matrix.place[model]
-        for n, firmware in enumerate(matrix.models[m].firmware):
-            if firmware.revision == revision and (wrong := _wrong(firmware, found)):
+    for m, entry in enumerate(matrix.models):
+        for n, firmware in enumerate(entry.firmware):
+            asked = (entry.model, firmware.revision) in needed
+            if asked and (wrong := _wrong(firmware, found)):
                 yield f"{matrix.field('models', m, 'firmware', n, 'image')}: {wrong}"
 
 

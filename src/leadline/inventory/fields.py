@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +44,7 @@ def _printable(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=4096)
 def in_id(text: str) -> str:
     """A text as a part of a test's id: whatever could need quoting is an underscore."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "_", text)
@@ -189,7 +191,7 @@ def _path(value: object, info: ValidationInfo) -> object:
     if not value or not value.isprintable():
         raise ValueError("a path in printable characters")
     folder: Path = (info.context or {}).get("folder", Path())
-    return folder / expand(value)
+    return folder / (expand(value) if value.startswith("~") else value)
 
 
 FilePath = Annotated[Path, BeforeValidator(_path)]
