@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import leadline
-from bench.multitasking import KINDS, Kind
+from bench.multitasking import KINDS
 from leadline.cli import main
 from selftests.virtual.conftest import MakeRig
 from selftests.virtual.test_disk_live import PROFILE, disk_rig, matrix
@@ -20,6 +20,12 @@ GAIN = """    limits:
         at_least: 0.045
         source: half of what the story's disks gained
 """
+COSTS = """channels: 1
+read_ms: 0.2
+write_ms: 0.2
+queueing_ms: 100
+rotation: {rpm: 7200, mb_per_s: 150, reorders: false}
+"""
 
 
 def shortened(folder: Path) -> Path:
@@ -31,11 +37,11 @@ def shortened(folder: Path) -> Path:
     return path
 
 
-def profile(folder: Path, kind: Kind) -> Path:
-    """A disk of the bench, slow against the way to it, with the identity of the packaged one."""
+def profile(folder: Path, text: str) -> Path:
+    """What follows the identity of the packaged disk."""
     identity = PROFILE.read_text().partition("\nchannels:")[0]
     path = folder / "disk.yaml"
-    path.write_text(f"{identity}\n{kind.profile}")
+    path.write_text(f"{identity}\n{text}")
     return path
 
 
@@ -54,7 +60,8 @@ def claims(summary: dict[str, Any]) -> dict[str, str]:
 def test_a_disk_that_reorders_gains_and_its_verdict_is_on_record(
     make_rig: MakeRig, tmp_path: Path
 ) -> None:
-    rig = disk_rig(make_rig, "gains", profile(tmp_path, KINDS["reorders"]))
+    slow = profile(tmp_path, KINDS["reorders"].profile)  # slow against the way to it
+    rig = disk_rig(make_rig, "gains", slow)
     code, summary, said = judged(rig, tmp_path, "--allow-writes", "--explain")
     assert code == 0, said
     assert claims(summary) == {"multitasking_gain": "pass"}
@@ -70,8 +77,7 @@ def test_a_disk_that_reorders_gains_and_its_verdict_is_on_record(
 @pytest.mark.long
 def test_a_disk_on_which_queueing_costs_fails(make_rig: MakeRig, tmp_path: Path) -> None:
     """By more than the way to the drive saves, however busy this machine is; reads alone."""
-    costs = Kind(reorders=False, queueing_ms=8.0)
-    rig = disk_rig(make_rig, "costs", profile(tmp_path, costs))
+    rig = disk_rig(make_rig, "costs", profile(tmp_path, COSTS))
     code, summary, said = judged(rig, tmp_path)
     assert code == 1, said
     assert claims(summary) == {"multitasking_gain": "fail"}
