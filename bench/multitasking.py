@@ -29,7 +29,7 @@ from leadline.trace.patterns import Drive
 from leadline.trace.replaying import replay
 from leadline.trace.rounds import Replayed, Round
 
-REQUESTS = 150
+REQUESTS = 120
 ROUNDS = 3
 DEPTHS = (1, 32)
 SEED = 1
@@ -67,7 +67,7 @@ class Kind:
 KINDS = {
     "reorders": Kind(reorders=True),
     "does not reorder": Kind(reorders=False),
-    "queueing costs": Kind(reorders=False, queueing_ms=1.0),
+    "queueing costs": Kind(reorders=False, queueing_ms=2.0),
 }
 BASELINE = Kind(reorders=True, kernel_arguments=NO_NCQ)
 

@@ -120,7 +120,7 @@ def test_one_that_is_not_settled_keeps_all_open() -> None:
 
 
 def test_one_that_surely_loses_settles_it_beside_one_that_perhaps_loses_more() -> None:
-    traces = (trace("noisy", rounds(1.5, spread=0.5)), trace("sure", rounds(1.3)))
+    traces = (trace("noisy", rounds(2.0, spread=0.5)), trace("sure", rounds(1.3)))
     verdict = looked(Gain("multitasking", -0.1, True, traces, 1.0))
     assert verdict.outcome is Outcome.FAIL
     assert verdict.notes[0] == "sure decides it"

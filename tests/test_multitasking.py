@@ -18,7 +18,7 @@ alone: without its writes an extraction is two sequential streams, of which anot
 import pytest
 
 SHORT_CUT = 300
-"""Requests of each load: half a minute of a disk a round, and four rounds are the fewest."""
+"""Requests of each load: a quarter of a minute of a disk a round, and four are the fewest."""
 
 
 @pytest.mark.acceptance
