@@ -1,4 +1,7 @@
-"""A flash that is killed, and what the next commands make of it; and what an AHCI drive refuses."""
+"""A flash that is killed, and what the next commands make of it; and what an AHCI drive refuses.
+
+With pytest's -s, what each command says is seen.
+"""
 
 import hashlib
 import os
@@ -49,6 +52,7 @@ class Bench:
         """Exit code, and everything that was said."""
         with self.start(*words, rig=rig) as command:
             out, said = command.communicate(timeout=DEADLINE_S)
+        print(f"$ leadline {' '.join(words)}\n{out}{said}")
         return command.returncode, out + said
 
     def kill_in_the_flash(self) -> None:
