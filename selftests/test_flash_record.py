@@ -143,6 +143,15 @@ def test_a_drive_of_another_rig_is_none_of_ours(directory: str, next_host: Host,
     assert len(dead_entries(next_host, "flash", directory=directory)) == 1
 
 
+def test_a_record_of_another_version_is_not_guessed_at(
+    directory: str, next_host: Host, rig: Rig
+) -> None:
+    with open_host(HostSpec(reach="local")) as here:
+        Journal(here, "run-1", directory=directory).open_entry("flash", {"serial": "SERIAL-a"})
+    with pytest.raises(RigTrouble, match=r"run-1\.jsonl: run run-1 left a flash on record that"):
+        unfinished(next_host, rig, directory=directory)
+
+
 def test_what_is_in_doubt_stays_on_record_with_what_to_do(
     directory: str, next_host: Host, rig: Rig, runs: dict[str, str | None]
 ) -> None:

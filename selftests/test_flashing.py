@@ -390,6 +390,18 @@ class TestTrouble:
             flash(visit)
         assert len(asked) == 2, "by the reading back, and for what to say of it"
 
+    def test_an_interrupted_flash_stays_on_record(
+        self, flasher: Flasher, next_host: Host, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(*_: Any) -> float:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(flashing, "_download", interrupted)
+        with flasher.visit() as visit, pytest.raises(KeyboardInterrupt) as caught:
+            flash(visit)
+        assert "the next run says what the drive runs" in message_of(caught.value)
+        assert flasher.left(next_host, visit) == ["downloading"]
+
     def test_success_settles_what_a_dead_run_left(
         self, flasher: Flasher, next_host: Host, monkeypatch: pytest.MonkeyPatch
     ) -> None:

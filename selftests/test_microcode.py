@@ -91,17 +91,25 @@ class TestHopeless:
         with pytest.raises(Misuse, match="/x is empty: nothing was sent"):
             refuse_hopeless(BY_PROGRAM, sata(download=True), Image("/x", b""))
 
+    def test_a_part_of_a_block(self) -> None:
+        torn = Image("/x", bytes(513))
+        for spec in (FlashSpec(), BY_HDPARM):
+            with pytest.raises(Misuse, match=r"/x has 513 bytes, and .* blocks of 512"):
+                refuse_hopeless(spec, sata(download=True), torn)
+        refuse_hopeless(BY_PROGRAM, sata(download=True), torn)
+        refuse_hopeless(FlashSpec(), drive("a", link=None), torn)
+
     def test_more_than_24_bits_can_count(self) -> None:
-        most = Image("/x", bytes(MOST_BYTES - 1))
-        refuse_hopeless(FlashSpec(), sata(download=True), most)
+        subject = drive("a", link=None)
+        refuse_hopeless(FlashSpec(), subject, Image("/x", bytes(MOST_BYTES - 1)))
         above = Image("/x", bytes(MOST_BYTES))
         with pytest.raises(Misuse, match="WRITE BUFFER carries at most 16777215"):
-            refuse_hopeless(FlashSpec(), sata(download=True), above)
-        refuse_hopeless(BY_PROGRAM, sata(download=True), above)
+            refuse_hopeless(FlashSpec(), subject, above)
+        refuse_hopeless(BY_PROGRAM, subject, above)
 
     @pytest.mark.parametrize(
         ("kib", "size", "refused"),
-        [(4, 50_000, True), (16, 50_000, False), (32, 50_000, False), (64, 50_000, True)],
+        [(4, 51_200, True), (16, 51_200, False), (32, 51_200, False), (64, 51_200, True)],
     )
     def test_pieces_that_the_drive_says_it_does_not_take(
         self, kib: int, size: int, refused: bool
@@ -186,6 +194,7 @@ def test_libata_translates_no_write_buffer() -> None:
     assert "use method: hdparm" in said
     assert "nor would the drive" not in said
     _, said = why(FlashSpec(), sata(download=False, behind="ahci"), 9)
+    assert "use method: hdparm" not in said, "it would do no good"
     assert "nor would the drive take it: its IDENTIFY DEVICE data has it as not supported" in said
 
 

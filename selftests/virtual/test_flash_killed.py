@@ -1,4 +1,7 @@
-"""A flash that is killed, and what the next commands make of it; and what an AHCI drive refuses."""
+"""A flash that is killed, and what the next commands make of it; and what an AHCI drive refuses.
+
+With pytest's -s, what each command says is seen.
+"""
 
 import hashlib
 import os
@@ -49,6 +52,7 @@ class Bench:
         """Exit code, and everything that was said."""
         with self.start(*words, rig=rig) as command:
             out, said = command.communicate(timeout=DEADLINE_S)
+        print(f"$ leadline {' '.join(words)}\n{out}{said}")
         return command.returncode, out + said
 
     def kill_in_the_flash(self) -> None:
@@ -68,12 +72,18 @@ class Bench:
             return bind(host, rig.drive(slot), any_firmware=True).identity.firmware
 
 
-def matrix_with_scsi_1_1(folder: Path) -> Path:
+def matrix_in(folder: Path) -> Path:
+    """The packaged matrix, with a firmware 1.1 of the SCSI drive."""
     profile = (RIGS / "profiles/vscsi-1.0.yaml").read_text().replace('"1.0"', '"1.1"')
     (folder / "vscsi-1.1.yaml").write_text(profile)
     sha256 = hashlib.sha256(profile.encode()).hexdigest()
     text = (RIGS.parent / "firmware_matrix.yaml").read_text()
     text = text.replace("image: rigs/", f"image: {RIGS}/")
+    # Of whole blocks, as an image that is downloaded has to be.
+    old = (RIGS / "profiles/vssd-1.1.yaml").read_bytes()
+    (folder / "vssd-1.1.yaml").write_bytes(blocks := old + b"\n" * (-len(old) % 512))
+    text = text.replace(f"{RIGS}/profiles/vssd-1.1.yaml", "vssd-1.1.yaml")
+    text = text.replace(hashlib.sha256(old).hexdigest(), hashlib.sha256(blocks).hexdigest())
     first = text.index("\n", text.index("sha256:", text.index("model: LEADLINE VSCSI"))) + 1
     more = (
         '      - revision: "1.1"\n        status: candidate\n'
@@ -98,7 +108,7 @@ def bench(make_rig: MakeRig, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     model = "    model: LEADLINE VSCSI\n"
     rig = make_rig("flash", (ssd, "    flash: allowed\n"), (model, model + scsi))
     with virtual.running(load_rig(rig)):
-        yield Bench(rig, matrix_with_scsi_1_1(folder), folder)
+        yield Bench(rig, matrix_in(folder), folder)
 
 
 def test_the_next_run_says_what_state_the_drive_is_in_and_what_to_do(bench: Bench) -> None:
@@ -140,6 +150,7 @@ def test_what_an_ahci_drive_refuses_is_explained(bench: Bench) -> None:
     code, said = bench.run("flash", "ssd1", "1.1", "--allow-flash", rig=by_hdparm)
     assert code == 2, said
     assert "takes no DOWNLOAD MICROCODE: its IDENTIFY DEVICE data has it as not supported" in said
+    assert "DOWNLOAD_MICROCODE: not supported by device" in said, "hdparm has asked it"
     assert "the drive: it still runs 1.0" in said
     code, said = bench.run("hil", "-k", "VSSD-1.0 and matches_rig_file")
     assert code == 0, "and it is in no doubt"

@@ -7,9 +7,9 @@ which firmware it runs, and nothing that was sent to it can change that any more
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from leadline.drive.bind import bind
 from leadline.errors import DriveFault, Misuse, RigTrouble
@@ -108,7 +108,7 @@ def unfinished(here: Host, rig: Rig, *, directory: str | None = None) -> list[Un
     slots = {drive.serial: drive.slot for drive in rig.drives}
     found = []
     for dead in dead_entries(here, ENTRY, directory=directory):
-        record = _RECORD.validate_python(_known(dead.data))
+        record = _record(dead)
         if record.serial in slots:
             now = replace(record, rig_file=str(rig.path), slot=slots[record.serial])
             found.append(Unfinished(dead, now))
@@ -122,8 +122,15 @@ def of_silent(here: Host, rig: Rig) -> list[str]:
     ]
 
 
-def _known(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key in FlashRecord.__annotations__}
+def _record(dead: DeadEntry) -> FlashRecord:
+    try:
+        return _RECORD.validate_python(dead.data)
+    except ValidationError as error:
+        raise RigTrouble(
+            f"{dead.journal}: run {dead.run} left a flash on record that this version of Leadline "
+            "cannot read; finish it with the one that wrote it, or remove the file when you know "
+            "which firmware the drive runs"
+        ) from error
 
 
 def settle(here: Host, serial: str, left: Sequence[Unfinished]) -> None:

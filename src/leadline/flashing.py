@@ -229,6 +229,11 @@ def _accounted(visit: "OpenVisit", on_record: OnRecord) -> Iterator[None]:
     """
     try:
         yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(
+            "a flash was under way: it is on record, and the next run says what the drive runs"
+        )
+        raise
     except (DriveFault, RigTrouble, Misuse) as error:
         record = on_record.record
         if isinstance(error, ProgramMissing):

@@ -20,6 +20,7 @@ COMMAND_S = 600
 MARGIN_S = 60.0
 MOST_BYTES = 1 << 24
 """BUFFER OFFSET and PARAMETER LIST LENGTH have 24 bits: SPC-4, WRITE BUFFER."""
+BLOCK_BYTES = 512
 ACTIVATE = 0xF
 _PO_ACT = 4
 """Of mode 0Dh's MODE SPECIFIC field: a power-on activates it (SPC-4)."""
@@ -51,6 +52,11 @@ def refuse_hopeless(spec: FlashSpec, drive: Drive, image: Image) -> None:
         raise Misuse(f"{who}: {image.path} is empty: nothing was sent to the drive")
     if spec.method == "program":
         return
+    if drive.identify and len(image.data) % BLOCK_BYTES:
+        raise Misuse(
+            f"{who}: {image.path} has {len(image.data)} bytes, and DOWNLOAD MICROCODE carries "
+            f"blocks of {BLOCK_BYTES} (ACS-4): is this the image as its vendor delivers it?"
+        )
     if len(image.data) > MOST_BYTES - 1:
         raise Misuse(
             f"{who}: {image.path} has {len(image.data)} bytes, and WRITE BUFFER carries at most "
@@ -59,7 +65,7 @@ def refuse_hopeless(spec: FlashSpec, drive: Drive, image: Image) -> None:
     says = drive.identify and drive.identify.microcode
     if not says or spec.method != "write-buffer" or spec.mode == WHOLE or drive.link:
         return
-    blocks, last = spec.chunk_kib * 2, len(image.data) <= spec.chunk_kib * 1024
+    blocks, last = spec.chunk_kib * 1024 // BLOCK_BYTES, len(image.data) <= spec.chunk_kib * 1024
     if (says.most_blocks and blocks > says.most_blocks) or (
         says.least_blocks and blocks < says.least_blocks and not last
     ):
@@ -146,8 +152,7 @@ def _hdparm_refused(drive: Drive) -> Refusal:
     if says == "enabled":
         return DriveFault, (
             "the drive failed DOWNLOAD MICROCODE, which it says that it supports (IDENTIFY DEVICE "
-            "words 83 and 86 bit 0, ACS-4): is the image made for it, and its size a multiple of "
-            "512 bytes?"
+            "words 83 and 86 bit 0, ACS-4): is the image made for it?"
         )
     return Misuse, f"the drive takes no DOWNLOAD MICROCODE: {_not_supported(says)}"
 
@@ -185,12 +190,13 @@ def _no_such_command(drive: Drive) -> Refusal:
     """INVALID COMMAND OPERATION CODE (20h/00h): from libata, an HBA's translation, or the drive."""
     if drive.link:
         says = drive.identify.microcode.download if drive.identify else "unknown"
-        also = f"; nor would the drive take it: {_not_supported(says)}"
+        remedy = "use method: hdparm, which sends DOWNLOAD MICROCODE itself, or a SAS HBA"
+        if says != "enabled":
+            remedy = f"nor would the drive take it: {_not_supported(says)}"
         return Misuse, (
             "DOWNLOAD MICROCODE was refused before it reached the drive: the kernel's libata, "
             f"which drives its controller ({drive.controller.driver or 'unknown'}), translates no "
-            "WRITE BUFFER (SAT-4 would have it do so); use method: hdparm, which sends DOWNLOAD "
-            f"MICROCODE itself, or a SAS HBA{'' if says == 'enabled' else also}"
+            f"WRITE BUFFER (SAT-4 would have it do so); {remedy}"
         )
     return Misuse, (
         "there is no WRITE BUFFER: the drive, or the HBA that translates for it, does not know the "
