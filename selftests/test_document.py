@@ -197,3 +197,9 @@ def test_no_bytes_at_all_end_in_anything_but_misuse(
 @pytest.mark.parametrize("text", ["a: " + "[" * 100_000, "a: " + "[" * 5_000 + "]" * 5_000])
 def test_nesting_without_end_is_misuse(tmp_path: Path, text: str) -> None:
     assert refusal(tmp_path, text) == "a.yaml:1: found more than 20 levels, expected a few"
+
+
+def test_twenty_levels_are_read(tmp_path: Path) -> None:
+    assert read(written(tmp_path, "a: " + "[" * 20 + "]" * 20)).data
+    with pytest.raises(Misuse, match="more than 20 levels"):
+        read(written(tmp_path, "a: " + "[" * 21 + "]" * 21))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.inventory.matrix import KnownIssue
+from leadline.inventory.issues import KnownIssue
 from selftests.vendor import STAND_IN, kept
 
 RIG = """\
@@ -166,7 +166,8 @@ def test_a_test_is_held_to_the_limit_of_the_rigs_kernel(vendor: Vendor) -> None:
     vendor.run("excuses: false", "-k", "test_limit").assert_outcomes(passed=1, deselected=2)
 
 
-def test_the_day_of_a_run_is_its_workers_day(pytester: pytest.Pytester, tmp_path: Path) -> None:
+def test_the_day_of_a_run_is_its_workers_day(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    from copy import copy
     from types import SimpleNamespace
     from typing import cast
 
@@ -174,9 +175,8 @@ def test_the_day_of_a_run_is_its_workers_day(pytester: pytest.Pytester, tmp_path
 
     (tmp_path / "rig.yaml").write_text(RIG)
     (tmp_path / "matrix.yaml").write_text(MATRIX.replace(", ISSUE", ""))
-    option = SimpleNamespace(
-        results=tmp_path, allow_writes=False, no_excuses=False, drive_time=None
-    )
+    option = copy(pytestconfig.option)
+    option.results = tmp_path
     config = cast(pytest.Config, SimpleNamespace(option=option))
     run = cast(
         Run,

@@ -10,6 +10,7 @@ import pytest
 from leadline.commands.plan import absent
 from leadline.errors import Misuse
 from leadline.inventory.coverage import coverage
+from leadline.inventory.issues import expired_excuses
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import survey
 from leadline.inventory.rig import load_rig
@@ -263,6 +264,25 @@ def test_each_mistake_is_named_and_documented(
     assert_documented(message)
 
 
+def test_a_cycle_is_told_once(tmp_path: Path) -> None:
+    with pytest.raises(Misuse) as caught:
+        load_matrix(
+            written(tmp_path, 'revision: "1.0"\n', 'revision: "1.0"\n        predecessor: "1.1"\n')
+        )
+    assert str(caught.value).count("comes after itself") == 1
+
+
+def test_what_leads_into_a_cycle_is_not_said_to_be_one(tmp_path: Path) -> None:
+    new = 'revision: "0.9"\n        status: released\n        predecessor: "1.1"\n      - '
+    itself = MATRIX.replace('predecessor: "1.0"', 'predecessor: "1.1"')
+    path = written(tmp_path)
+    path.write_text(itself.replace('revision: "1.0"\n', f'{new}revision: "1.0"\n'))
+    with pytest.raises(Misuse) as caught:
+        load_matrix(path)
+    (message,) = str(caught.value).splitlines()
+    assert 'found firmware that comes after itself: "1.1" after "1.1"' in message
+
+
 def planning(folder: Path) -> str:
     with pytest.raises(Misuse) as caught:
         survey([load_rig(folder / "rig.yaml")], load_matrix(folder / NAME))
@@ -307,8 +327,8 @@ def test_an_image_of_another_hash(tmp_path: Path) -> None:
 
 def test_an_expired_excuse_is_a_warning_until_the_last_day_is_over(tmp_path: Path) -> None:
     matrix = load_matrix(written(tmp_path))
-    assert list(matrix.expired_excuses(date(2027, 1, 31))) == []
-    (message,) = (in_words(tmp_path, each) for each in matrix.expired_excuses(date(2027, 2, 1)))
+    assert list(expired_excuses(matrix, date(2027, 1, 31))) == []
+    (message,) = (in_words(tmp_path, each) for each in expired_excuses(matrix, date(2027, 2, 1)))
     assert message == (
         "firmware_matrix.yaml:31: models[MAKER SSD*].firmware[1.1].known_issues[ratio].expires: "
         "found 2027-01-31, which has passed, so that it excuses nothing any more; expected no "
@@ -319,7 +339,7 @@ def test_an_expired_excuse_is_a_warning_until_the_last_day_is_over(tmp_path: Pat
 
 def test_one_that_is_only_noted_does_not_expire(tmp_path: Path) -> None:
     matrix = load_matrix(written(tmp_path, "expires:", "excuses: false\n            expires:"))
-    assert list(matrix.expired_excuses(date(2028, 1, 1))) == []
+    assert list(expired_excuses(matrix, date(2028, 1, 1))) == []
 
 
 def test_a_controller_that_no_rig_has_is_a_gap(tmp_path: Path) -> None:
@@ -334,6 +354,20 @@ def test_a_controller_that_no_rig_has_is_a_gap(tmp_path: Path) -> None:
         "controllers that it is to be tested on"
     )
     assert_documented(message)
+
+
+def test_a_controller_whose_cells_lack_something_else_is_not_said_to_be_absent(
+    tmp_path: Path,
+) -> None:
+    image = f"        image: 1.1.bin\n        sha256: {HASHES['1.1']}\n"
+    matrix = load_matrix(written(tmp_path, image, ""))
+    rigs = [load_rig(tmp_path / "rig.yaml")]
+    covered = coverage(rigs, matrix, *survey(rigs, matrix))
+    assert [(each.controller, each.lacks) for each in covered.unserved] == [
+        ("chipset", "image"),
+        ("hba", "rig"),
+    ]
+    assert len(list(absent(matrix, covered))) == 1
 
 
 TWO_BUILDS = """revision: "1.0-b"

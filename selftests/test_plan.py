@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from leadline.commands import plan as command
+from leadline.drive_time import CLAIM_S
 from leadline.errors import Misuse
 from leadline.inventory.fields import packaged
 from leadline.inventory.matrix import load_matrix
@@ -263,13 +264,34 @@ def test_the_command_shows_what_runs_and_what_is_missing(
     assert run(*files) == 0
     shown = capsys.readouterr().out
     assert "bench-a-slot1-MAKER_SSD_1-1.1: candidate, to be flashed, controller chipset" in shown
+    assert "    and then 1.0 is flashed again, which it came with\n" in shown
     assert "    bench-a-slot1-MAKER_SSD_1-2.0: no image in the matrix" in shown
+    assert "of 3 cells of the matrix, 2 are served\n" in shown
+    assert "2 flashes, at most 4 min of drive time (130 s for each limit), 4 min" in shown
     assert shown.endswith("2 to run on 1 drive, 3 missing\n")
     assert run(*files, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert [visit["id"].rpartition("-")[2] for visit in report["visits"]] == ["1.0", "1.1"]
     assert report["visits"][0]["limits"]["claim_a"]["at_least"] == 3
     assert [gap["slot"] for gap in report["missing"]] == ["slot1", "slot1", "slot2"]
+    assert [gap["lacks"] for gap in report["missing"]] == ["image", "status", "model"]
+    assert report["cells"] == {"wanted": 3, "served": 2, "missing": 1}
+    assert [(step["does"], step["firmware"]) for step in report["order"]] == [
+        ("test", "1.0"),
+        ("flash", "1.1"),
+        ("test", "1.1"),
+        ("flash", "1.0"),
+    ]
+    assert (report["flashes"], report["drive_time_s"]) == (2, 2 * CLAIM_S)
+    assert report["unserved"] == [
+        {
+            "model": "MAKER SSD/1",
+            "controller": "chipset",
+            "firmware": ["2.0"],
+            "lacks": "image",
+            "reason": "no image in the matrix",
+        }
+    ]
 
 
 ISSUES = """, known_issues: [

@@ -9,7 +9,7 @@ import pytest
 from leadline.drive_time import CLAIM_S
 from leadline.errors import Misuse
 from leadline.inventory.coverage import Coverage, Unserved, carries, coverage
-from leadline.inventory.effort import effort
+from leadline.inventory.effort import Step, effort, order
 from leadline.inventory.matrix import Matrix, load_matrix
 from leadline.inventory.plan import Gap, Visit, survey
 from leadline.inventory.rig import Rig, load_rig
@@ -281,3 +281,20 @@ def test_flashes_are_counted_with_the_way_back_and_drive_time_by_shared_path(
     assert cost.drive_time_s == 7 * 2 * CLAIM_S, "seven visits with two claims each"
     assert cost.longest_path_s == 6 * 2 * CLAIM_S, "a and b share a controller"
     assert effort([], matrix).flashes == 0
+
+
+def test_the_order_of_work_ends_with_what_the_drive_came_with(files: Files) -> None:
+    files.model("M", "1.0", "1.1", "1.2")
+    files.drive("a", "M", "1.1")
+    files.drive("b", "M", "1.0", more="writes: allowed, ")
+    files.drives[1] = files.drives[1].replace(FLASH, "")
+    visits, _ = files.survey()
+    assert list(order(visits)) == [
+        Step("bench", "a", "test", "1.1"),
+        Step("bench", "a", "flash", "1.0"),
+        Step("bench", "a", "test", "1.0"),
+        Step("bench", "a", "flash", "1.2"),
+        Step("bench", "a", "test", "1.2"),
+        Step("bench", "a", "flash", "1.1"),
+        Step("bench", "b", "test", "1.0"),
+    ]

@@ -9,7 +9,7 @@ import pytest
 from leadline.running import RUN, claim_of, visit_of
 
 if TYPE_CHECKING:
-    from leadline.inventory.matrix import KnownIssue
+    from leadline.inventory.issues import KnownIssue
     from leadline.visiting import OpenVisit
 
 

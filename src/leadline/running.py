@@ -15,7 +15,8 @@ import pytest
 from leadline.run_id import new_run_id, run_day
 
 if TYPE_CHECKING:
-    from leadline.inventory.matrix import KnownIssue, LimitSpec, Matrix
+    from leadline.inventory.issues import KnownIssue
+    from leadline.inventory.matrix import LimitSpec, Matrix
     from leadline.inventory.must import Must
     from leadline.inventory.plan import Visit
     from leadline.inventory.rig import DriveSpec, Rig

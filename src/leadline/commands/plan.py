@@ -38,7 +38,10 @@ class Planned:
     gaps: "tuple[Gap, ...]"
     coverage: "Coverage"
     effort: "Effort"
-    warnings: tuple[str, ...]
+    expired: tuple[str, ...]
+    """A message for each known issue that excuses nothing any more."""
+    absent: tuple[str, ...]
+    """And for each controller that cells wait for and no rig has."""
     today: date
 
 
@@ -98,6 +101,7 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
     from leadline.inventory.coverage import coverage
     from leadline.inventory.effort import effort
     from leadline.inventory.fields import packaged
+    from leadline.inventory.issues import expired_excuses
     from leadline.inventory.matrix import load_matrix
     from leadline.inventory.plan import survey
     from leadline.inventory.rig import load_rig
@@ -108,8 +112,17 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
     visits, gaps = survey(rigs, matrix)
     covered = coverage(rigs, matrix, visits, gaps)
     today = run_day()
-    warnings = (*matrix.expired_excuses(today), *absent(matrix, covered))
-    return Planned(rigs, matrix, visits, gaps, covered, effort(visits, matrix), warnings, today)
+    return Planned(
+        rigs=rigs,
+        matrix=matrix,
+        visits=visits,
+        gaps=gaps,
+        coverage=covered,
+        effort=effort(visits, matrix),
+        expired=tuple(expired_excuses(matrix, today)),
+        absent=tuple(absent(matrix, covered)),
+        today=today,
+    )
 
 
 def absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
@@ -129,6 +142,8 @@ def absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
 
 
 def _report(planned: Planned) -> dict[str, Any]:
+    from leadline.inventory.effort import order
+
     covered = planned.coverage
     return {
         "matrix": str(planned.matrix.path),
@@ -139,10 +154,11 @@ def _report(planned: Planned) -> dict[str, Any]:
             "missing": covered.wanted - covered.served,
         },
         **asdict(planned.effort),
+        "order": list(order(planned.visits)),
         "visits": [_visit(visit, planned) for visit in planned.visits],
         "missing": [_gap(gap) for gap in planned.gaps],
         "unserved": covered.unserved,
-        "warnings": planned.warnings,
+        "warnings": [*planned.expired, *planned.absent],
     }
 
 

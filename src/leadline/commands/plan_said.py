@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from leadline.commands.plan import Planned
+from leadline.drive_time import CLAIM_S
 
 if TYPE_CHECKING:
-    from leadline.inventory.coverage import Coverage
-    from leadline.inventory.matrix import KnownIssue, LimitSpec
+    from leadline.inventory.issues import KnownIssue
+    from leadline.inventory.matrix import LimitSpec
     from leadline.inventory.plan import Visit
 
 _UNSERVED_SHOWN = 20
@@ -16,14 +17,20 @@ _UNSERVED_SHOWN = 20
 
 def said(planned: Planned) -> Iterator[str]:
     """The plan, a line at a time: visits in their order, what is missing, what it costs."""
-    for visit in planned.visits:
-        yield from _visit(visit, planned)
+    from leadline.inventory.effort import by_drive
+
+    for of_drive in by_drive(planned.visits):
+        for visit in of_drive:
+            yield from _visit(visit, planned)
+        came_with, last = of_drive[0].cell.firmware, of_drive[-1].cell.firmware
+        if came_with != last:
+            yield f"    and then {came_with} is flashed again, which it came with"
     if planned.gaps:
         yield from ("", "missing:")
         yield from (f"    {gap.cell.id}: {gap.reason}" for gap in planned.gaps)
-    yield from _unserved(planned.coverage)
-    if planned.warnings:
-        yield from ("", "warnings:", *(f"    {warning}" for warning in planned.warnings))
+    yield from _unserved(planned)
+    if planned.expired:
+        yield from ("", "warnings:", *(f"    {warning}" for warning in planned.expired))
     yield from ("", *_sums(planned))
 
 
@@ -63,12 +70,11 @@ def _bounds(at_least: float | None, at_most: float | None) -> str:
     return " and ".join(filter(None, (low, high)))
 
 
-def _unserved(covered: "Coverage") -> Iterator[str]:
+def _unserved(planned: Planned) -> Iterator[str]:
     """Cells that no attached drive stands for; those of attached drives are told by their id."""
-    away = [each for each in covered.unserved if each.lacks in ("drive", "rig")]
-    if not away:
-        return
-    yield from ("", "not attached:")
+    away = [each for each in planned.coverage.unserved if each.lacks == "drive"]
+    if away or planned.absent:
+        yield from ("", "not attached:", *(f"    {message}" for message in planned.absent))
     for each in away[:_UNSERVED_SHOWN]:
         count = len(each.firmware)
         names = f"{count} firmware" if count > 3 else ", ".join(each.firmware)
@@ -81,8 +87,9 @@ def _sums(planned: Planned) -> Iterator[str]:
     covered, cost = planned.coverage, planned.effort
     yield f"of {covered.wanted} cells of the matrix, {covered.served} are served"
     yield (
-        f"{cost.flashes} flashes; at most {cost.drive_time_s / 60:.0f} min of drive time for one "
-        f"claim a limit, {cost.longest_path_s / 60:.0f} min where it takes longest"
+        f"{cost.flashes} flash{'' if cost.flashes == 1 else 'es'}, at most "
+        f"{cost.drive_time_s / 60:.0f} min of drive time ({CLAIM_S:g} s for each limit), "
+        f"{cost.longest_path_s / 60:.0f} min of it on the busiest path"
     )
     drives = {(visit.cell.rig, visit.cell.slot) for visit in planned.visits}
     count = f"{len(drives)} drive" + ("" if len(drives) == 1 else "s")

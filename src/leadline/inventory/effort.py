@@ -1,12 +1,23 @@
-"""What a plan costs: claims, drive time and flashes, as far as files alone can tell."""
+"""The order of a plan's work and what it costs, as far as files alone can tell."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
+from typing import Literal
 
 from leadline.drive_time import CLAIM_S
 from leadline.inventory.matrix import Matrix
 from leadline.inventory.plan import Cell, Visit
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that is done to a drive: its tests with a firmware, or a flash of another."""
+
+    rig: str
+    slot: str
+    does: Literal["test", "flash"]
+    firmware: str
 
 
 @dataclass(frozen=True)
@@ -21,6 +32,26 @@ class Effort:
     """Of it, what the busiest shared path takes: others run beside it."""
 
 
+def by_drive(visits: Sequence[Visit]) -> list[list[Visit]]:
+    """The visits of each drive in turn: the first is to the firmware that it came with."""
+    drives = groupby(visits, key=lambda visit: (visit.cell.rig, visit.cell.slot))
+    return [list(of_drive) for _, of_drive in drives]
+
+
+def order(visits: Sequence[Visit]) -> Iterator[Step]:
+    """What is done, drive by drive; those that share no path may be worked on side by side."""
+    for of_drive in by_drive(visits):
+        first = of_drive[0].cell
+        on_it = first.firmware
+        for name in (each.cell.firmware for each in of_drive):
+            if name != on_it:
+                yield Step(first.rig, first.slot, "flash", name)
+            yield Step(first.rig, first.slot, "test", name)
+            on_it = name
+        if on_it != first.firmware:
+            yield Step(first.rig, first.slot, "flash", first.firmware)
+
+
 def drive_time_s(cell: Cell, matrix: Matrix) -> float:
     """At most, in seconds: a claim for each limit of the cell."""
     return CLAIM_S * len(matrix.limits_for(cell.model, cell.firmware, cell.controller))
@@ -32,17 +63,5 @@ def effort(visits: Sequence[Visit], matrix: Matrix) -> Effort:
     for visit in visits:
         seconds = drive_time_s(visit.cell, matrix)
         paths[visit.shared_path] = paths.get(visit.shared_path, 0.0) + seconds
-    return Effort(_flashes(visits), sum(paths.values()), max(paths.values(), default=0.0))
-
-
-def _flashes(visits: Sequence[Visit]) -> int:
-    """Of each drive, from the firmware that it came with through its visits and back."""
-    count = 0
-    for _, of_drive in groupby(visits, key=lambda visit: (visit.cell.rig, visit.cell.slot)):
-        came_with, names = "", []
-        for visit in of_drive:
-            names.append(visit.cell.firmware)
-            came_with = visit.cell.firmware if visit.installed else came_with
-        stops = [came_with, *names, came_with]
-        count += sum(one != other for one, other in pairwise(stops))
-    return count
+    flashes = sum(step.does == "flash" for step in order(visits))
+    return Effort(flashes, sum(paths.values()), max(paths.values(), default=0.0))

@@ -5,8 +5,7 @@ a class of drive; a model, a firmware and a controller may set another
 (:mod:`leadline.inventory.inheritance`), and every one names its source.
 """
 
-from collections.abc import Iterator, Mapping
-from datetime import date
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
@@ -18,7 +17,6 @@ from leadline.inventory import inheritance
 from leadline.inventory.document import Document, read
 from leadline.inventory.fields import (
     ClaimKey,
-    Day,
     Entry,
     FilePath,
     Name,
@@ -29,6 +27,7 @@ from leadline.inventory.fields import (
     packaged,
 )
 from leadline.inventory.globs import ANY, fits, is_glob
+from leadline.inventory.issues import KnownIssue, note_places
 from leadline.inventory.matrix_checks import matrix_problems
 from leadline.inventory.rig import Protocol
 from leadline.inventory.shape import require
@@ -75,34 +74,6 @@ class LimitSpec(Bounds):
                     at_least=other.at_least, at_most=other.at_most, source=other.source
                 )
         return self
-
-
-class KnownIssue(Entry):
-    """A claim that a cell is known to break, where that is written down, and until when."""
-
-    claim: ClaimKey = Field(description="a claim's name, as in depth_8_over_depth_1")
-    link: Text = Field(description="a URL or a document's path where the issue is described")
-    summary: str = Field(min_length=1, description="the issue in a sentence")
-    excuses: bool = Field(
-        default=True, description="true (the claim may fail) or false (it is only noted)"
-    )
-    expires: Day | None = Field(
-        default=None, description="the last day on which it excuses, as in 2027-01-31"
-    )
-    model: Text = Field(default=ANY, description="a model, or a glob")
-    firmware: Text = Field(default=ANY, description="a firmware's revision, or a glob")
-    controller: Text = Field(default=ANY, description="a controller's name, or a glob")
-    kernel: Text = Field(default=ANY, description="a kernel's release, or a glob as in 6.1.*")
-    _where: str = PrivateAttr(default="")
-
-    @property
-    def where(self) -> str:
-        """``file:line`` where it stands; nothing for one that was not read from a file."""
-        return self._where
-
-    def expired(self, today: date) -> bool:
-        """Whether it excuses nothing any more."""
-        return self.expires is not None and self.expires < today
 
 
 class FirmwareSpec(Entry):
@@ -369,16 +340,6 @@ class Matrix(Entry):
         """Those of several firmware that are of a model, as far as was asked."""
         return {}
 
-    def expired_excuses(self, today: date) -> Iterator[str]:
-        """A message for each known issue that excused a claim once and does not any more."""
-        for location, issue in _placed_issues(self):
-            if issue.excuses and issue.expired(today):
-                yield (
-                    f"{self.field(*location, 'expires')}: found {issue.expires}, which has passed, "
-                    "so that it excuses nothing any more; expected no entry once it is mended, or "
-                    f"a later day and why: {issue.link}"
-                )
-
 
 def load_matrix(path: Path | None = None) -> Matrix:
     """Read a firmware matrix; Misuse with everything that is wrong with it, line by line.
@@ -392,18 +353,8 @@ def load_matrix(path: Path | None = None) -> Matrix:
     document = read(path)
     matrix = require(document, Matrix, matrix_problems(document), path=path)
     matrix._document = document
-    for location, issue in _placed_issues(matrix):
-        issue._where = matrix.where(*location)
+    note_places(matrix)
     return matrix
-
-
-def _placed_issues(matrix: Matrix) -> Iterator[tuple[tuple[str | int, ...], KnownIssue]]:
-    for n, issue in enumerate(matrix.known_issues):
-        yield ("known_issues", n), issue
-    for m, model in enumerate(matrix.models):
-        for k, firmware in enumerate(model.firmware):
-            for n, issue in enumerate(firmware.known_issues):
-                yield ("models", m, "firmware", k, "known_issues", n), issue
 
 
 def usual_matrix() -> Path:

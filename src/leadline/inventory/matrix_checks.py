@@ -143,20 +143,19 @@ def _look_alikes(
 
 
 def _cycles(entries: Mapping[Location, Mapping[str, object]]) -> Iterator[Problem]:
+    place = {str(entry.get("revision")): at for at, entry in entries.items()}
     before = {str(e.get("revision")): str(e.get("predecessor") or "") for e in entries.values()}
-    seen: set[str] = set()  # whatever comes before these has been told, or is right
-    for at, entry in entries.items():
-        start = str(entry.get("revision"))
+    seen: set[str] = set()  # whatever comes before these is right, or has been told
+    for start in place:
         path = [start]
         while (older := before.get(path[-1], "")) and older not in seen and older not in path:
             path.append(older)
-        fresh = start not in seen
         seen.update(path)
-        if fresh and older == start:
-            ring = " after ".join(shown(name) for name in [*path, start])
+        if older in path:
+            ring = [*path[path.index(older) :], older]
             yield Problem(
-                (*at, "predecessor"),
-                f"firmware that comes after itself: {ring}",
+                (*place[older], "predecessor"),
+                f"firmware that comes after itself: {' after '.join(map(shown, ring))}",
                 "a predecessor that came before",
             )
 

@@ -139,17 +139,13 @@ def _of_drive(
         reason = f"{matrix.path} has no model {shown(drive.model)}"
         return [], [Gap(cell(drive.firmware), "model", reason)]
     (installed,) = entry.showing(drive.firmware, drive.firmware_sha256)
-    on_it = installed
     visits: list[Visit] = []
     gaps: list[Gap] = []
     for firmware in _in_order(entry, installed):
         obstacle = next(_obstacles(rig, drive, entry, installed, firmware), None)
-        if obstacle is None and not entry.takes(on_it, firmware):
-            obstacle = ("downgrade", f"{on_it.revision}, tested before it, refuses older firmware")
         if obstacle:
             gaps.append(Gap(cell(firmware.revision), *obstacle))
             continue
-        on_it = firmware
         visit = Visit(
             cell(firmware.revision),
             len(visits) + 1,
@@ -162,7 +158,11 @@ def _of_drive(
 
 
 def _in_order(entry: ModelSpec, installed: FirmwareSpec) -> list[FirmwareSpec]:
-    """What is on the drive, then the others as in the matrix; those with no way back come last."""
+    """What is on the drive, then the others as in the matrix, those that refuse a downgrade last.
+
+    Of those the older come first.  What is on the drive comes after each of them, for else they
+    are left out, so that they are all in one line of predecessors and each takes the next.
+    """
 
     def place(firmware: FirmwareSpec) -> tuple[bool, int]:
         refuses = firmware is not installed and firmware.downgrade == "refused"
