@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -11,17 +12,19 @@ from typing import Any
 import pytest
 
 from leadline import cycling
-from leadline.cycling import cycle
+from leadline.cycling import CUTS, cycle
 from leadline.drive import smart
 from leadline.drive.bind import Drive, Seen
 from leadline.drive.smart import SmartSnapshot
 from leadline.errors import DriveFault, Misuse, RigTrouble
-from leadline.host.connection import Host
-from leadline.inventory.rig import DriveSpec, PowerBudget
+from leadline.host.connection import Host, open_host
+from leadline.host.lease import LeaseTaken, take
+from leadline.inventory.rig import DriveSpec, HostSpec, PowerBudget
 from leadline.power import cycle as power
 from leadline.power.byte_log_line import SENT
 from leadline.power.byte_log_read import read_log
 from leadline.power.cycle import NotReady
+from leadline.power.dark import HotPlug
 from leadline.power.pdu import open_pdu
 from leadline.virtual.pdus.pty import VirtualPdu
 from leadline.visiting import OpenVisit
@@ -247,6 +250,47 @@ def test_that_the_kernel_slows_a_link_is_our_doing_after_an_abrupt_cut_alone(
                 cycle(visit)
     (event,) = kept(bench.folder, "kernel_events")
     assert event["excused"] == int(abrupt)
+
+
+def test_a_cut_waits_for_another_on_the_same_rig_and_for_its_pdu(
+    cycled: Cycled, bench: Bench
+) -> None:
+    """Else the drive of the other would pass for one that the outlet feeds, too."""
+    port = f"power cycle by {pdu_spec(cycled.stage.tmp_path).port}"
+    with cycled.visit(OF_A) as visit, open_host(HostSpec(reach="local")) as other:
+        for resource in (CUTS, port):
+            theirs = take(other, resource, "another worker")
+            with ThreadPoolExecutor() as pool:
+                ours = pool.submit(cycle, visit)
+                with pytest.raises(TimeoutError):
+                    ours.result(0.5)
+                assert cycled.stage.world.did == []
+                theirs.release()
+                ours.result(60)
+            assert "outlet 2 off" in cycled.stage.world.did
+            cycled.stage.world.did.clear()
+
+
+def test_the_next_cut_waits_for_the_proof_of_this_one_and_not_for_the_drive(
+    cycled: Cycled, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free: list[bool] = []
+
+    def come_back(self: HotPlug) -> None:
+        with open_host(HostSpec(reach="local")) as other:
+            take(other, CUTS, "another worker").release()
+            free.append(True)
+
+    def prove_gone(self: HotPlug, **_: object) -> None:
+        with open_host(HostSpec(reach="local")) as other, pytest.raises(LeaseTaken):
+            take(other, CUTS, "another worker")
+        free.append(False)
+
+    monkeypatch.setattr(HotPlug, "prove_gone", prove_gone)
+    monkeypatch.setattr(HotPlug, "come_back", come_back)
+    with cycled.visit(OF_A) as visit:
+        cycle(visit)
+    assert free == [False, True]
 
 
 def test_the_pdu_is_let_go_and_nothing_stays_on_record(cycled: Cycled, bench: Bench) -> None:

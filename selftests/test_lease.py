@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,18 @@ def test_a_killed_holder_frees_it_after_its_programs_are_gone(host: Host, direct
             take(host, WWN, "me", directory=directory)  # its program ignores SIGTERM for 2 s
         path = f"{directory}/{file_name(WWN)}"
         assert isinstance(host.lock_file(path, shared=True, patience=AWAIT_S), int)
+
+
+def test_whoever_is_patient_has_it_next(host: Host, next_host: Host, directory: str) -> None:
+    theirs = take(host, WWN, "ann", directory=directory)
+    with pytest.raises(LeaseTaken, match="ann"):
+        take(next_host, WWN, "bob", directory=directory, patience=0.2)
+    with ThreadPoolExecutor() as pool:
+        waits = pool.submit(take, next_host, WWN, "bob", directory=directory, patience=60.0)
+        with pytest.raises(TimeoutError):
+            waits.result(0.3)
+        theirs.release()
+        waits.result(60).release()
 
 
 def test_a_resource_cannot_leave_its_directory() -> None:

@@ -104,11 +104,9 @@ def test_a_quirk_that_every_kernel_lets_see_is_missing_when_it_is_not_seen() -> 
 
 
 def test_a_quirk_that_a_kernel_applies_without_a_word_may_be_there() -> None:
-    with pytest.raises(
-        Inconclusive, match=r"zeroaftertrim cannot be told: it is 6\.1\.0-38"
-    ) as told:
+    words = r"zeroaftertrim cannot be told: it is 6\.1\.0-38-amd64, .* as Linux 6\.12 does"
+    with pytest.raises(Inconclusive, match=words):
         pair().missing(["zeroaftertrim"])
-    assert "Linux 6.12 prints them" in str(told.value)
     assert pair(kernel="6.12.9").missing(["zeroaftertrim"]) == ("zeroaftertrim",)
 
 
@@ -116,18 +114,9 @@ def wrapped() -> KernelHistory:
     return replace(history(UP, *SET_UP), complete=False)
 
 
-def test_a_log_without_its_beginning_settles_nothing_but_what_it_shows() -> None:
-    lost = judge(sata_drive(), wrapped(), AHCI | {"kernel": "6.12.9"})
-    with pytest.raises(Inconclusive, match="beginning of the kernel's log is gone"):
-        lost.unexpected([])
-    with pytest.raises(Inconclusive, match="which has lost its log"):
-        lost.missing(["noncq"])
-    assert lost.missing([]) == ()
+def test_a_log_without_its_beginning_shows_what_it_shows() -> None:
     trim = sata_drive(link=replace(LINK, trim="forced_unqueued"))
     shown = judge(trim, wrapped(), AHCI)
+    assert not shown.whole_log
     assert [quirk.name for quirk in shown.unexpected([])] == ["noncqtrim"]
-    assert shown.missing(["noncqtrim"]) == ()
-
-
-def test_where_libata_has_no_part_its_log_is_not_missed() -> None:
-    assert judge(scsi_drive(), wrapped(), AHCI).unexpected([]) == ()
+    assert shown.missing(["noncqtrim", "nolpm"]) == ("nolpm",), "for the reader to judge"

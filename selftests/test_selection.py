@@ -132,3 +132,16 @@ def test_the_suite_without_a_choice_is_the_usual_one(words: list[str], usual: bo
     arguments = SimpleNamespace(rest=words, results=Path("there"))
     said = hil._pytest_arguments(arguments, [Path("rig.yaml")], Path("m.yaml"), "run-1")  # type: ignore[arg-type]
     assert (USUAL in said) == usual
+
+
+@pytest.mark.parametrize(
+    ("words", "loaded"),
+    [([], False), (["-k", "dip"], False), (["."], True), (["--hypothesis-seed=1"], True)],
+)
+def test_the_suite_is_not_kept_waiting_by_a_plugin_that_it_does_not_use(
+    words: list[str], loaded: bool
+) -> None:
+    """A vendor's own tests may use it."""
+    arguments = SimpleNamespace(rest=words, results=Path("there"))
+    said = hil._pytest_arguments(arguments, [Path("rig.yaml")], Path("m.yaml"), "run-1")  # type: ignore[arg-type]
+    assert ("no:hypothesispytest" in said) != loaded

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from leadline.drive.quirks import Quirk
 from leadline.errors import Inconclusive
 from leadline.inventory.must import Must
 from selftests.drive_specimens import LINK, sata_drive
@@ -76,3 +77,16 @@ def test_quirks_that_are_missing_or_not_expected_fail() -> None:
         no_other(pair(), Must("required", quirks=()))
     with pytest.raises(Inconclusive):
         every(pair(), Must("required", quirks=("zeroaftertrim",)))
+
+
+def test_quirks_of_which_the_log_is_gone_are_skipped_and_those_that_are_seen_fail() -> None:
+    every = suites("test_the_kernel_minds_every_quirk_that_is_known")
+    no_other = suites("test_the_kernel_minds_no_other_quirk")
+    lost = replace(pair(None, "something"), whole_log=False)
+    for test in (every, no_other):
+        with pytest.raises(pytest.skip.Exception, match="log is gone"):
+            test(lost, Must("required", quirks=("noncqtrim",)))
+    trim = replace(lost, quirks=(Quirk("noncqtrim", "trim"),))
+    every(trim, Must("required", quirks=("noncqtrim",)))
+    with pytest.raises(AssertionError):
+        no_other(trim, Must("required", quirks=()))

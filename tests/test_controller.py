@@ -14,6 +14,8 @@ import pytest
 
 pytestmark = pytest.mark.quick
 
+LOST = "the beginning of the kernel's log is gone, and with it what it said of quirks: boot anew"
+
 
 @pytest.mark.protocol("sata")
 def test_link_runs_at_full_speed(pair, must):
@@ -48,10 +50,16 @@ def test_the_queue_is_no_deeper_than_the_controller_bears(device_queue_depth, mu
 @pytest.mark.must("quirks")
 def test_the_kernel_minds_every_quirk_that_is_known(pair, must):
     """A kernel that is too old for a workaround lets the drive do what it must not."""
-    assert pair.missing(must.quirks) == ()
+    missing = pair.missing(must.quirks)
+    if missing and not pair.whole_log:
+        pytest.skip(LOST)
+    assert missing == ()
 
 
 @pytest.mark.must("quirks")
 def test_the_kernel_minds_no_other_quirk(pair, must):
     """A newer kernel takes away what the release before still allowed."""
-    assert pair.unexpected(must.quirks) == ()
+    unexpected = pair.unexpected(must.quirks)
+    if not unexpected and not pair.whole_log:
+        pytest.skip(LOST)
+    assert unexpected == ()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from leadline.drive.bind import Drive, bind
 from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
 from leadline.errors import DriveFault, Misuse, RigTrouble, message_of
+from leadline.host.lease import holder_text, take
 from leadline.inventory.rig import DriveSpec, OutletSpec
 from leadline.outcomes import Ended, ended_by
 from leadline.power.cycle import Bench, NotReady, PowerCycle, power_cycle
@@ -36,6 +37,12 @@ UNANNOUNCED = frozenset(
         "transfer-mode-limited",
     }
 )
+
+
+CUTS = "power cuts"
+"""What is leased on a rig while the power of one of its drives is cut."""
+TURN_S = 900.0
+"""How long others may take: a disk that is not let go, and one that does not come back."""
 
 
 def cycle(
@@ -85,6 +92,7 @@ def _carried_out(visit: "OpenVisit", asked: _Asked, expected_firmware: str | Non
     bench = Bench(station.host, rig.host, station.here_journal, station.watch, station.journal)
     with ExitStack() as stack:
         stack.callback(station.live.clear)
+        cutting = stack.enter_context(_turn(visit, asked))
         stack.enter_context(_broken_off(visit, abrupt=asked.abrupt))
         return power_cycle(
             bench,
@@ -95,7 +103,28 @@ def _carried_out(visit: "OpenVisit", asked: _Asked, expected_firmware: str | Non
             abrupt=asked.abrupt,
             expected_firmware=expected_firmware,
             sharing=sharing,
+            when_dark=cutting.close,
         )
+
+
+@contextmanager
+def _turn(visit: "OpenVisit", asked: _Asked) -> Iterator[ExitStack]:
+    """Wait for our turn with the PDUs, and with the rig until what is given is closed.
+
+    Drives that share no path are tested side by side.  Each cut is proven by who is gone and
+    who is still there, so that another in the middle of it would pass for bad wiring.
+    """
+    station = visit.station
+    holder = holder_text(station.run.id)
+    ports = {station.rig.pdu_of(outlet).port for outlet in asked.outlets}
+    with ExitStack() as stack:
+        for port in sorted(ports):
+            name = f"power cycle by {port}"
+            stack.enter_context(take(station.here, name, holder, patience=TURN_S))
+        cutting = stack.enter_context(ExitStack())
+        if asked.feeds == "drive":  # else the rig goes dark with all that it holds
+            cutting.enter_context(take(station.host, CUTS, holder, patience=TURN_S))
+        yield cutting
 
 
 @contextmanager

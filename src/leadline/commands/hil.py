@@ -174,6 +174,9 @@ def _pytest_arguments(
         return words
     if not any(word.startswith("-m") for word in arguments.rest):
         words += ["-m", USUAL]
+    # Leadline's development environment has it: most of a second at each start, for nothing.
+    if not any(word.startswith("--hypothesis") for word in arguments.rest):
+        words += ["-p", "no:hypothesispytest"]
     return [*words, str(SUITE.resolve())]
 
 

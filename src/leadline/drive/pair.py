@@ -63,32 +63,24 @@ class Pair:
         return min(self.drive_gbps, self.controller_gbps or controller_gbps or self.drive_gbps)
 
     def unexpected(self, expected: Collection[str]) -> tuple[Quirk, ...]:
-        """The quirks that the kernel reports beside those expected.
-
-        Raises Inconclusive where there is none to show and the kernel's log has wrapped.
-        """
-        found = tuple(quirk for quirk in self.quirks if quirk.name not in expected)
-        if not found and self.port and not self.whole_log:
-            raise Inconclusive(
-                "the beginning of the kernel's log is gone, and what it said of quirks with it; "
-                "boot the rig anew, or enlarge it (log_buf_len=4M on the kernel's command line)"
-            )
-        return found
+        """The quirks that the kernel reports beside those expected."""
+        return tuple(quirk for quirk in self.quirks if quirk.name not in expected)
 
     def missing(self, expected: Collection[str]) -> tuple[str, ...]:
         """The quirks that are expected and that the kernel does not report.
 
-        Raises Inconclusive where it applies such a quirk without a word, or the word is lost.
+        Raises Inconclusive where it may apply such a quirk without a word.
         """
         applied = {quirk.name for quirk in self.quirks}
         lacking = tuple(name for name in expected if name not in applied)
-        seen = set(lacking) if quirks.names_them(self.kernel) else quirks.NOTICED
-        sure = tuple(name for name in lacking if name in seen and self.whole_log)
+        if not self.whole_log or quirks.names_them(self.kernel):
+            return lacking
+        sure = tuple(name for name in lacking if name in quirks.NOTICED)
         if lacking and not sure:
-            why = "does not print the names of quirks" if self.whole_log else "has lost its log"
             raise Inconclusive(
                 f"whether the kernel applies {', '.join(lacking)} cannot be told: it is "
-                f"{self.kernel}, which {why} (Linux {_version(quirks.NAMED_SINCE)} prints them)"
+                f"{self.kernel}, which does not print the names of quirks, as Linux "
+                f"{'.'.join(map(str, quirks.NAMED_SINCE))} does"
             )
         return sure
 
@@ -187,10 +179,6 @@ def _gbps(speed: str) -> float | None:
     """Of sysfs' "6.0 Gbps"; None where there is none."""
     found = re.fullmatch(r"(\d+\.\d+) Gbps", speed)
     return float(found[1]) if found else None
-
-
-def _version(numbers: tuple[int, ...]) -> str:
-    return ".".join(map(str, numbers))
 
 
 def _text(data: bytes | None) -> str:

@@ -60,11 +60,13 @@ class Lease:
     was quicker.
     """
 
-    def __init__(self, host: Host, resource: str, holder: str, directory: str) -> None:
+    def __init__(
+        self, host: Host, resource: str, holder: str, directory: str, patience: float
+    ) -> None:
         self.resource = resource
         self._host, self._holder = host, holder
         self._path = f"{directory}/{file_name(resource)}"
-        self._handle = self._lock(patience=0.0)
+        self._handle = self._lock(patience)
         host.after_reconnect.append(self._take_again)
 
     def __enter__(self) -> Self:
@@ -98,21 +100,29 @@ class Lease:
             self._handle = self._lock(patience=OLD_AGENT_S)  # our own, before the line was cut
 
 
-def take(host: Host, resource: str, holder: str, *, directory: str | None = None) -> Lease:
+def take(
+    host: Host,
+    resource: str,
+    holder: str,
+    *,
+    directory: str | None = None,
+    patience: float = 0.0,
+) -> Lease:
     """Take the lease on ``resource``, a WWN or a PDU's port, on the machine that owns it.
 
-    ``holder``: what others are told, see ``holder_text``.  Raises LeaseTaken.
+    ``holder``: what others are told, see ``holder_text``.  Raises LeaseTaken, after so many
+    seconds of ``patience``.
     """
     if directory is not None:
-        return Lease(host, resource, holder, directory)
+        return Lease(host, resource, holder, directory, patience)
     try:
-        return Lease(host, resource, holder, DIRECTORY)
+        return Lease(host, resource, holder, DIRECTORY, patience)
     except FileTrouble as trouble:
         if host.is_root():
             raise
         first = trouble
     try:
-        return Lease(host, resource, holder, FALLBACK)
+        return Lease(host, resource, holder, FALLBACK, patience)
     except FileTrouble as second:
         raise RigTrouble(
             f"{host.name}: no place for leases: {first}; {second}; as root there, once: "

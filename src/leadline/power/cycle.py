@@ -10,7 +10,7 @@ whatever happens (`power.outlets`).
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -149,6 +149,7 @@ def power_cycle(
     abrupt: bool = False,
     expected_firmware: str | None = None,
     sharing: Sequence[Drive] = (),
+    when_dark: Callable[[], None] = lambda: None,
 ) -> PowerCycle:
     """Cut the power of a drive, prove that it is off, and see the same drive come back.
 
@@ -156,7 +157,8 @@ def power_cycle(
     they feed the drive alone or its whole host; `leave` is the guard's admission
     (`guard.admit` for "cut power", or `guard.admit_host`); `sharing` are the other
     drives that go dark with it.  With `expected_firmware` that revision must come
-    back, and is the only difference allowed.
+    back, and is the only difference allowed.  `when_dark` is called when it is proven to be
+    off, and the drives beside it are watched no more.
 
     Raises DriveFault when the drive comes back as another, slower, with a smaller queue,
     with more errors counted, or not at all though its link is up (NotReady); RigTrouble when
@@ -170,7 +172,14 @@ def power_cycle(
     rescan = Rescan(bench.host_spec, paths) if feeds == "drive" else None
     with lent(bench.journal, supplies, subject.put_back, rescan):
         phases, identity, verified = carry_out(
-            subject, sight, supplies, leave, toll, off_s=_off_s(drive, sharing), abrupt=abrupt
+            subject,
+            sight,
+            supplies,
+            leave,
+            toll,
+            off_s=_off_s(drive, sharing),
+            abrupt=abrupt,
+            when_dark=when_dark,
         )
     unchanged_but_for(drive, identity, expected_firmware)
     after = sight.bind(identity.firmware)
@@ -270,12 +279,14 @@ def carry_out(
     *,
     off_s: float,
     abrupt: bool,
+    when_dark: Callable[[], None] = lambda: None,
 ) -> tuple[Phases, Identity, bool]:
     """The cycle itself: announce, off, gone, wait, on, back, ready.
 
     Returns who came back, too, and whether every outlet was read back, off and on.
     """
     dark = go_dark(subject, supplies, leave, toll, off_s=off_s, abrupt=abrupt)
+    when_dark()
     time.sleep(max(0.0, dark.off_at + off_s - time.monotonic()))
     on_from = time.monotonic()
     switched = switch_all(supplies, on=True)
