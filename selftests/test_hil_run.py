@@ -281,3 +281,27 @@ def wait_for(done: Callable[[], bool]) -> None:
     while not done():
         assert time.monotonic() < limit
         time.sleep(0.05)
+
+
+COMPARES = """
+import pytest
+
+@pytest.mark.claim("regression_streams", limit="depth_8_over_depth_1")
+def test_compares(visit, stay):
+    if not stay.judges:
+        pytest.skip("recorded")
+    assert False, "slower"
+"""
+
+
+@pytest.mark.parametrize("words", [("--baseline", "stored"), ("--baseline=stored",)])
+def test_what_the_candidate_loses_is_in_the_json(
+    vendor: Vendor, capfd: pytest.CaptureFixture[str], words: Sequence[str]
+) -> None:
+    (vendor.folder / "test_compares.py").write_text(COMPARES)
+    vendor.rig.write_text(RIG_TEXT.replace('firmware: "1.0"', 'firmware: "1.1"', 1))
+    assert vendor.hil("--json", *words, "test_compares.py") == 1
+    (lost,) = json.loads(capfd.readouterr().out)["lost"]
+    assert (lost["cell"], lost["against"]) == ("bench-a-MODEL-1.1", "1.0")
+    assert (lost["claim"], lost["outcome"]) == ("regression_streams", "fail")
+    assert "slower" in lost["message"]

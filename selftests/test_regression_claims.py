@@ -293,6 +293,9 @@ def test_what_is_stored_does_not_stand_in_without_a_calibration_that_is_fresh(
     store.save(calibration(noise=noise, sessions=(later, later)))
     with pytest.raises(Inconclusive, match="takes 3 sessions of leadline calibrate"):
         compared.all_stations()
+    assert {row["run"] for row in kept(compared.bench.folder, "slices")} == {"run-1"}, (
+        "no drive time is spent on what cannot be judged"
+    )
 
 
 def said_at_last(compared: Compared) -> tuple[str, ...]:

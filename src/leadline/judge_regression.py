@@ -74,9 +74,10 @@ def look_at_stations(
     notes = [_stood_in(said, found)] if said.stored_baseline else []
     if verdict.reason == "budget":
         notes.append(
-            f"stations that differ by {noise.sigma_session:.2%} between repeats cannot tell a "
-            f"difference under {DRIFT_FACTOR * noise.sigma_session:.1%} from none, whatever the "
-            "drive time: three sessions of leadline calibrate or more say what this rig's are"
+            f"stations that differ by {noise.sigma_session:.2%} between repeats cannot tell a rate "
+            f"within {DRIFT_FACTOR * noise.sigma_session:.1%} of the threshold from one at it, "
+            "whatever the drive time; three sessions of leadline calibrate or more say how far "
+            "this rig's differ"
         )
     return replace(verdict, notes=(*verdict.notes, *notes))
 

@@ -54,7 +54,8 @@ class Released:
             stay.order,
             stay.number,
             stay.judges,
-            self.recorded(str(quantity)) if stay.judges else (),
+            # A baseline that may not stand in is found before any drive time is spent.
+            self.recorded(str(quantity)) if stay.judges or stay.stored_baseline else (),
             stay.stored_baseline,
             source,
         )
