@@ -117,7 +117,7 @@ def _busy_sections(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     for name in _DIRECTIONS:
         section = table(entry, name)
         if number(section, "total_ios") > 0:
-            if number(section, "runtime") <= 0:
+            if number(section, "runtime") < 1:
                 raise Unusable(f"its {name} section has requests and no runtime")
             busy.append(section)
     return busy
