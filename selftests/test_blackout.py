@@ -52,6 +52,7 @@ class FakeHost:
         return str(self.boots)
 
     def reconnect(self, deadline: float) -> None:
+        self.stage.world.settle()
         assert "host" in self.stage.world.powered
         self.reconnected.append(deadline)
         self.connected = True
