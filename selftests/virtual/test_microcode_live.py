@@ -18,6 +18,7 @@ from leadline.drive.bind import Drive, bind, scan
 from leadline.drive.microcode import Image, activate, download
 from leadline.errors import DriveFault, Misuse
 from leadline.flashing import flash
+from leadline.host import journal
 from leadline.host.connection import CommandRefused, Host, open_host
 from leadline.inventory.flash import FlashSpec
 from leadline.inventory.matrix import load_matrix
@@ -165,8 +166,14 @@ def test_a_drive_that_has_no_write_buffer(host: Host) -> None:
 
 
 @pytest.fixture
-def visit(guest: Guest, debug: Drive, tmp_path: Path) -> Iterator[OpenVisit]:
-    """A visit for firmware 0192, bound by hand: no HBA is under this drive."""
+def visit(
+    guest: Guest, debug: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[OpenVisit]:
+    """A visit for firmware 0192, bound by hand: no HBA is under this drive.
+
+    What it leaves on record is not among the journals of this machine's user.
+    """
+    monkeypatch.setattr(journal, "default_directory", lambda _: str(tmp_path / "journal"))
     (tmp_path / "microcode.bin").write_bytes(IMAGE.data)
     sha256 = hashlib.sha256(IMAGE.data).hexdigest()
     (tmp_path / "matrix.yaml").write_text(MATRIX.format(sha256=sha256))
@@ -204,7 +211,10 @@ def test_a_flash_from_the_keys_to_what_the_drive_says(host: Host, visit: OpenVis
     assert [mode for mode, *_ in written(host)] == [0xE, 0xE, 0xE, 0xF]
 
 
-def test_a_drive_that_takes_an_image_and_runs_its_old_firmware(visit: OpenVisit) -> None:
+def test_a_drive_that_takes_an_image_and_runs_its_old_firmware(
+    visit: OpenVisit, tmp_path: Path
+) -> None:
     with pytest.raises(DriveFault, match=r"it runs 0191, though it took the image of 0192"):
         flash(visit)
     assert "may hold 0192" in visit.station.in_doubt["d"]
+    assert [path.name for path in (tmp_path / "journal").iterdir()] == ["run-1.jsonl"]
