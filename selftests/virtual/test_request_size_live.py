@@ -27,11 +27,12 @@ from leadline.load.workload import random_read
 from selftests.virtual.conftest import RIGS, MakeRig
 from selftests.virtual.test_hil import hil
 
+pytestmark = pytest.mark.alone
+
 # Takes what memory there is but SPARE, and gives every other page of it back.
 TO_PIECES = """
 import mmap, sys, time
 
-pytestmark = pytest.mark.alone
 PAGE, SPARE = 4096, 96 << 20
 free = next(line for line in open("/proc/meminfo") if line.startswith("MemFree:"))
 size = ((int(free.split()[1]) << 10) - SPARE) // PAGE * PAGE

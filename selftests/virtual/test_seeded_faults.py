@@ -1,6 +1,10 @@
 """One seeded fault as `./run bench faults` tries them all: found by its name, and not repaired."""
 
+import pytest
+
 from bench.faults import drawn, settled
+
+pytestmark = pytest.mark.alone
 
 
 def test_ncq_that_errors_disabled_before_the_run_fails_it_and_no_write_brings_it_back() -> None:
