@@ -116,6 +116,24 @@ def test_without_claims_that_compare_a_drive_does_not_go_back(vendor: pytest.Pyt
     assert not [where for _, where in collected(vendor, "-k", "test_a") if "visit3" in where]
 
 
+def test_a_drive_that_may_not_be_flashed_is_compared_at_no_station(
+    vendor: pytest.Pytester,
+) -> None:
+    """The first of them would be on firmware that it has, and for nothing."""
+    vendor.makepyfile(STATIONS)
+    rig = vendor.path / "rig.yaml"
+    rig.write_text(RIG.read_text().partition("\nvirtual:")[0])
+
+    def stations(*arguments: str) -> int:
+        files = (f"--rig={rig}", f"--matrix={MATRIX}", "--collect-only", "-q", *arguments)
+        lines = vendor.runpytest_subprocess(*files, "-p", "no:cacheprovider").outlines
+        assert [line for line in lines if "test_a[" in line]
+        return len([line for line in lines if "-station" in line])
+
+    assert stations() == 0
+    assert stations("--allow-flash") == 8
+
+
 def test_a_stored_baseline_needs_the_candidate_alone(vendor: pytest.Pytester) -> None:
     vendor.makepyfile(STATIONS)
     found = collected(vendor, "--baseline", "stored", "-k", "test_r")

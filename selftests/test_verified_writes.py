@@ -222,7 +222,7 @@ def test_requests_that_a_cut_interrupts_may_be_told_of_by_the_kernel(
     mark = world.visit.station.watch.mark()
     world.says = says
     getattr(writes(world), method)()
-    assert len(world.visit._faults(mark, request.node)) == faults
+    assert len(world.visit.kernel_faults.since(mark, request.node.nodeid)) == faults
 
 
 def test_a_rig_that_does_not_come_back_is_told_as_that(
@@ -239,7 +239,7 @@ def test_a_rig_that_does_not_come_back_is_told_as_that(
     world.meanwhile = lost
     with pytest.raises(RigTrouble, match="the host did not come back"):
         writes(world).outlast_a_power_cut()
-    assert world.visit._faults(mark, request.node) == []
+    assert world.visit.kernel_faults.since(mark, request.node.nodeid) == []
 
 
 def test_without_both_keys_nothing_is_written(world: World) -> None:

@@ -107,12 +107,12 @@ def test_an_event_under_the_name_that_the_drive_had_before_is_its_own_too(
 def test_only_expected_kinds_are_excused_and_only_while_they_are_expected(
     bench: Bench, opened: OpenVisit, watch: Watch, item: pytest.Item
 ) -> None:
-    with opened.test(item), opened.expects_events("link-down", "device-disabled"):
+    with opened.test(item), opened.kernel_faults.expected("link-down", "device-disabled"):
         watch.says(GONE)
     assert events(bench) == [("device-disabled", True)]
     with pytest.raises(DriveFault) as failure, opened.test(item):
         watch.says(GONE)
-        with opened.expects_events("device-disabled"):
+        with opened.kernel_faults.expected("device-disabled"):
             watch.says(GONE)
             watch.says(DISABLED)
             watch.says(GONE)
@@ -133,7 +133,7 @@ def test_what_was_expected_is_excused_though_the_test_fails(
     with (
         pytest.raises(Inconclusive, match="too little"),
         opened.test(item),
-        opened.expects_events("device-disabled"),
+        opened.kernel_faults.expected("device-disabled"),
     ):
         watch.says(GONE)
         raise Inconclusive("too little")

@@ -68,7 +68,7 @@ def cycle(
             visit.station.record.add(_broken_off_row(visit, asked, error))
         raise
     if done.window is not None:
-        visit.excuse(*done.window, _excused(abrupt=abrupt))
+        visit.kernel_faults.excuse(*done.window, _excused(abrupt=abrupt))
     visit.rebound(done.after)
     visit.station.record.add(_done_row(visit, asked, done), *_phases(visit.visit.cell.id, done))
     return done
@@ -135,7 +135,7 @@ def _broken_off(visit: "OpenVisit", *, abrupt: bool) -> Iterator[None]:
         yield
     except (DriveFault, RigTrouble):
         with suppress(RigTrouble):  # a host without power has no log to show
-            visit.excuse(begin, visit.station.watch.mark(), _excused(abrupt=abrupt))
+            visit.kernel_faults.excuse(begin, visit.station.watch.mark(), _excused(abrupt=abrupt))
         raise
 
 

@@ -40,7 +40,7 @@ def applies(item: pytest.Item, run: Run) -> bool:
     visit = visit_of(item)
     if visit is None:
         return True
-    if not run.serves(visit) or (compares(item) and stay_of(item) is None):
+    if not run.serves(visit) or (compares(item) and not _comparable(item, run)):
         return False
     protocols = item.get_closest_marker("protocol")
     if protocols and run.drive_spec(visit).protocol not in protocols.args:
@@ -49,6 +49,15 @@ def applies(item: pytest.Item, run: Run) -> bool:
         return False
     needs_limit = item.get_closest_marker("claim") and not item.get_closest_marker("no_limit")
     return not needs_limit or limit_of(item) in run.limits(visit)
+
+
+def _comparable(item: pytest.Item, run: Run) -> bool:
+    """Whether it is at a station, and the drive comes to the others of that comparison, too."""
+    here = stay_of(item)
+    if here is None:
+        return False
+    together = (each for each in run.route.stays if each.candidate == here.candidate)
+    return all(run.serves(each.visit) for each in together)
 
 
 def limit_of(item: pytest.Item) -> str:

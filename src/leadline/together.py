@@ -127,7 +127,7 @@ class Together:
             member = self._open.enter_context(OpenVisit(visit.station, beside, beside=True))
             if member.drive.identity.firmware == visit.drive.identity.firmware:
                 members.append(member)
-                self._open.enter_context(visit.watching(member.drive))
+                self._open.enter_context(visit.kernel_faults.watching(member.drive))
             else:
                 unlike.append(f"{spec.slot} has firmware {member.drive.identity.firmware}")
         if len(members) < count:

@@ -205,7 +205,7 @@ class VerifiedWrites:
             yield
         finally:
             with suppress(RigTrouble):  # a host that does not come back has no log to show
-                visit.excuse(begin, visit.station.watch.mark(), CUT_OFF)
+                visit.kernel_faults.excuse(begin, visit.station.watch.mark(), CUT_OFF)
 
     def _target(self) -> Target:
         """The drive as it is called now."""

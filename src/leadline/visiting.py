@@ -27,7 +27,6 @@ from leadline.drive import arrivals, pair, queue_depth, settings, smart
 from leadline.drive.bind import Drive, bind
 from leadline.drive.finding import Finding, failed
 from leadline.drive.guard import Admission, Purpose, admit
-from leadline.drive.kernel_events import KernelEvent, concerns
 from leadline.drive.ladder import Ladder, climb
 from leadline.drive.pair import Pair
 from leadline.drive.request_limits import RequestLimits
@@ -42,6 +41,7 @@ from leadline.inventory.must import overlooked
 from leadline.inventory.plan import Visit
 from leadline.judge import SliceJudge, no_hunt
 from leadline.keeping import Keeping
+from leadline.kernel_faults import KernelFaults, told
 from leadline.load.fio import FIO_MINIMUM, run_slices
 from leadline.load.jobs import hugepages_needed
 from leadline.load.precondition import Preconditioned, precondition, price
@@ -50,7 +50,7 @@ from leadline.load.target import span_of
 from leadline.load.workload import Workload
 from leadline.plans import Noise
 from leadline.power.cycle import PowerCycle
-from leadline.results.rows import cell_row, event_row, finding_row, verdict_facts
+from leadline.results.rows import cell_row, finding_row, verdict_facts
 from leadline.results.schema import Environment, Phase
 from leadline.running import RECORDED, VERDICTS, cell_of, claim_of, repeating, stay_of, whole_of
 from leadline.selection import budget_of
@@ -89,14 +89,13 @@ class OpenVisit:
         self._beside = beside
         self.spec = station.rig.drive(visit.cell.slot)
         self.model = station.run.matrix.model(visit.cell.model)
-        self._names: list[Drive] = []
+        self.kernel_faults = KernelFaults(station, visit.cell.id)
         self._ladder: Ladder | None = None
         self._pair: Pair | None = None
         self._vetting: Vetting | None = None
         self._preconditioned: dict[Workload, Preconditioned] = {}
         self._cycles = Cycles(partial(cycle, self))
         self._judges: list[SliceJudge] = []
-        self._excused: list[tuple[int, int, frozenset[str]]] = []
         self._lease: Lease | None = None
         self._admission: Admission | None = None
         self._open = ExitStack()
@@ -145,7 +144,7 @@ class OpenVisit:
         """The drive has a new node: what was known of the old one is void."""
         self.let_go()
         self.drive = drive
-        self._names.append(drive)
+        self.kernel_faults.drives.append(drive)
         self._ladder = None
         self._pair = None
         self._vetting = None
@@ -395,29 +394,7 @@ class OpenVisit:
         """One more power cycle of this visit, in the middle of whatever is under way."""
         return self._cycles.one_more(abrupt=abrupt)
 
-    @contextmanager
-    def watching(self, other: Drive) -> Iterator[None]:
-        """While this lasts, what the kernel says of the `other` drive fails a test, too."""
-        self._names.append(other)
-        try:
-            yield
-        finally:
-            self._names.remove(other)
-
-    def excuse(self, first: int, last: int, kinds: frozenset[str]) -> None:
-        """Kernel events of these kinds between two marks of the watch are not the drive's fault."""
-        self._excused.append((first, last, kinds))
-
     # The kernel log.
-
-    @contextmanager
-    def expects_events(self, *kinds: str) -> Iterator[None]:
-        """While this lasts, kernel events of these kinds are no fault of the drive."""
-        begin = self.station.watch.mark()
-        try:
-            yield
-        finally:
-            self.excuse(begin, self.station.watch.mark(), frozenset(kinds))
 
     @contextmanager
     def test(self, item: pytest.Item) -> Iterator[None]:
@@ -428,53 +405,21 @@ class OpenVisit:
             yield
         # A skip and a fail are no Exceptions, and the drive has done what it has done.
         except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:
-            faults = self._faults(begin, item)
+            faults = self.kernel_faults.since(begin, item.nodeid)
             if faults:
-                raise DriveFault(_told(faults, self.drive)) from error
+                raise DriveFault(told(faults, self.drive)) from error
             if isinstance(error, NothingOnRecord | NotPromised | NotJudgedHere):
                 item.stash[RECORDED] = isinstance(error, NotJudgedHere)
                 pytest.skip(str(error))
             raise
         finally:
             self.station.live.clear()
-        faults = self._faults(begin, item)
+        faults = self.kernel_faults.since(begin, item.nodeid)
         if faults:
-            raise DriveFault(_told(faults, self.drive))
+            raise DriveFault(told(faults, self.drive))
         forgotten = [claim for judge in self._judges[judges:] for claim in judge.unasserted()]
         if forgotten:
             raise NeverAsserted(
                 "stated and never asserted, so nobody knows whether it holds: "
                 f"{'; '.join(map(str, forgotten))}; write `assert` in front of it"
             )
-
-    def _faults(self, begin: int, item: pytest.Item) -> list[KernelEvent]:
-        """The events since `begin` that concern this drive and are not excused; all recorded."""
-        faults = []
-        for place, event in enumerate(self.station.watch.since(begin), begin):
-            if not event.is_error or not self._concerns(event):
-                continue
-            excused = any(
-                first <= place < last and event.kind in kinds
-                for first, last, kinds in self._excused
-            )
-            row = event_row(self.visit.cell.id, item.nodeid, event, excused=excused)
-            self.station.record.add(row)
-            if not excused:
-                faults.append(event)
-        return faults
-
-    def _concerns(self, event: KernelEvent) -> bool:
-        return any(
-            concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
-            for drive in self._names
-        )
-
-
-def _told(events: Sequence[KernelEvent], drive: Drive) -> str:
-    kinds = ", ".join(dict.fromkeys(event.kind for event in events))
-    where = f"{drive.node} while the test ran: {kinds}"
-    lines = [f"the kernel logged {len(events)} event(s) for {where}"]
-    for event in events:
-        at = f" at {event.device}" if event.device else ""
-        lines.append(f"  {event.kind}{at} (blame: {event.blame}): {event.text}")
-    return "\n".join(lines)

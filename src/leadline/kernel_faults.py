@@ -1,0 +1,80 @@
+"""What the kernel says of the drives of a visit while a test runs, and what of it is excused."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from leadline.drive.bind import Drive
+from leadline.drive.kernel_events import KernelEvent, concerns
+from leadline.results.rows import event_row
+
+if TYPE_CHECKING:
+    from leadline.station import Station
+
+
+class KernelFaults:
+    """The error events of some drives, of which some are expected; all of them are recorded.
+
+    `drives` has a visit's drive under every name that the kernel has had for it.
+    """
+
+    def __init__(self, station: "Station", cell_id: str) -> None:
+        self._station = station
+        self._cell_id = cell_id
+        self.drives: list[Drive] = []
+        self._excused: list[tuple[int, int, frozenset[str]]] = []
+
+    @contextmanager
+    def watching(self, other: Drive) -> Iterator[None]:
+        """While this lasts, what the kernel says of the `other` drive counts, too."""
+        self.drives.append(other)
+        try:
+            yield
+        finally:
+            self.drives.remove(other)
+
+    @contextmanager
+    def expected(self, *kinds: str) -> Iterator[None]:
+        """While this lasts, events of these kinds are no fault of the drive."""
+        begin = self._station.watch.mark()
+        try:
+            yield
+        finally:
+            self.excuse(begin, self._station.watch.mark(), frozenset(kinds))
+
+    def excuse(self, first: int, last: int, kinds: frozenset[str]) -> None:
+        """Events of these kinds between two marks of the watch are not the drive's fault."""
+        self._excused.append((first, last, kinds))
+
+    def since(self, begin: int, node_id: str) -> list[KernelEvent]:
+        """The events since `begin` that are not excused; each is recorded for the test."""
+        faults = []
+        for place, event in enumerate(self._station.watch.since(begin), begin):
+            if not event.is_error or not self._concerns(event):
+                continue
+            excused = any(
+                first <= place < last and event.kind in kinds
+                for first, last, kinds in self._excused
+            )
+            row = event_row(self._cell_id, node_id, event, excused=excused)
+            self._station.record.add(row)
+            if not excused:
+                faults.append(event)
+        return faults
+
+    def _concerns(self, event: KernelEvent) -> bool:
+        return any(
+            concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
+            for drive in self.drives
+        )
+
+
+def told(events: Sequence[KernelEvent], drive: Drive) -> str:
+    """The events as the message of a failed test: their kinds, then each in a line."""
+    kinds = ", ".join(dict.fromkeys(event.kind for event in events))
+    where = f"{drive.node} while the test ran: {kinds}"
+    lines = [f"the kernel logged {len(events)} event(s) for {where}"]
+    for event in events:
+        at = f" at {event.device}" if event.device else ""
+        lines.append(f"  {event.kind}{at} (blame: {event.blame}): {event.text}")
+    return "\n".join(lines)
