@@ -50,7 +50,7 @@ def profile(folder: Path, text: str) -> Path:
 def judged(rig: Path, folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
     """What is claimed of the gain on average, of the disk alone."""
     limits = str(matrix(folder, "hdd", GAIN))
-    chosen = ("--matrix", limits, "-m", "acceptance", "-k", "VDISK and gain")
+    chosen = ("--matrix", limits, "-m", "acceptance", "-k", "VDISK and test_two_tasks_at_once")
     return hil(rig, folder / "results", *chosen, *words, str(shortened(folder)))
 
 
