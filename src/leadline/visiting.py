@@ -129,9 +129,12 @@ class OpenVisit:
                 activated = flash(self)
                 if activated is not None:
                     self._cycles.done[False].append(activated)
+            asks_logs = self.drive.identify is not None and not self._beside
+            # Before the counters: a drive that has no directory aborts the command, and QEMU's
+            # then report queued commands as failed until one that is not queued succeeds.
+            logs = smart.log_directory(host, self.drive.node) if asks_logs else ()
             self._smart = smart.snapshot(host, self.drive.node)
             if not self._beside:
-                logs = smart.log_directory(host, self.drive.node) if self.drive.identify else ()
                 row = cell_row(cell, self.drive, self._smart, firmware.sha256, logs)
                 station.record.add(row)
             self._open = opening.pop_all()
