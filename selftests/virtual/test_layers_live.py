@@ -50,6 +50,8 @@ from selftests.virtual.two_drives import left_above, two_drives
 from selftests.visit_world import Told, kept
 
 MIB = 1 << 20
+pytestmark = pytest.mark.alone
+
 SINGLE: list[tuple[Layer, ...]] = [("ext4",), ("lvm",), ("raid10",)]
 WHOLE: tuple[Layer, ...] = ("raid10", "lvm", "ext4")
 # One layer takes as long as all of them, which are the harder case.
