@@ -99,6 +99,12 @@ def test_two_sides_that_are_alike_blame_nobody() -> None:
     assert "no layer takes notably longer" in first
 
 
+def test_what_hardly_matters_is_not_blamed_however_stretched() -> None:
+    slow, fast = traced(10.1, 0.013, 10.3, 0.118, held=7.6), traced(42.5, 0.042, 10.5, 0.066)
+    first, *_ = where_the_time_went(said(depths=(8, 1)), [1, 1], [slow, fast])
+    assert "no layer takes notably longer" in first
+
+
 def test_what_could_not_be_matched_is_said() -> None:
     nothing = Traced(0.0, 0.5, Layers((), 0, 3, 0.0))
     first, left, *_ = where_the_time_went(said(), [1, 1], [nothing, OFF])
