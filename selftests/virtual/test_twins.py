@@ -4,44 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from selftests.virtual.conftest import RIGS, MakeRig
+from selftests.virtual.conftest import MakeRig
 from selftests.virtual.test_hil import hil
+from selftests.virtual.two_drives import two_drives
 
 pytestmark = pytest.mark.alone
 
-SECOND = """
-  - slot: ssd2
-    model: LEADLINE VSSD
-    serial: VSSD0002
-    firmware: "1.0"
-    controller: ahci
-    protocol: sata
-    writes: allowed
-    off_s: 1
-    ready_s: 60
-
-virtual:
-  kernel_arguments: libata.force=2:noncq
-"""
+NONCQ = "\nvirtual:\n  kernel_arguments: libata.force=2:noncq\n"
 
 
 def test_ncq_off_on_one_of_two_twins_is_found_by_their_rates(
     make_rig: MakeRig, tmp_path: Path
 ) -> None:
-    twin = tmp_path / "twin.yaml"
-    healthy = (RIGS / "profiles/vssd-1.0.yaml").read_text()
-    twin.write_text(
-        healthy.replace("VSSD0001", "VSSD0002").replace("wwn: 0x5000c5000000a001\n", "")
-    )
-    rig = make_rig(
-        "twins",
-        ("\nvirtual:\n", SECOND),
-        (
-            "    - slot: scsi1\n      bus",
-            f"    - slot: ssd2\n      bus: ahci\n      profile: {twin}\n"
-            "    - slot: scsi1\n      bus",
-        ),
-    )
+    rig = two_drives(make_rig, "twins", tmp_path)
+    rig.write_text(rig.read_text().replace("\nvirtual:\n", NONCQ))
     claims = "VSSD-1.0 and (as_fast_as_its_twins or ladder or IDENTIFY or advertises)"
     code, summary, said = hil(rig, tmp_path, "-m", "acceptance", "-k", claims)
     found = {(row["cell"].split("-")[-3], row["claim"]): row for row in summary["outcomes"]}
