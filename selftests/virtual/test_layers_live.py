@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -26,14 +27,11 @@ from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal, dead_entries
 from leadline.host.lease import LeaseTaken, take
-from leadline.inventory.matrix import load_matrix
-from leadline.inventory.plan import plan
 from leadline.inventory.rig import Rig, load_rig
 from leadline.live import Live
 from leadline.load.precondition import precondition
 from leadline.load.slices import DRIVE_DEPTH, FIO_CPU, LITTLES_LAW, TOO_SHORT
 from leadline.results.record import Record
-from leadline.running import Run
 from leadline.stack.build import Layer, build
 from leadline.stack.dismantle import dismantle
 from leadline.stack.leftover import ENTRY, put_on_record, take_down_left, take_down_marked
@@ -47,7 +45,7 @@ from selftests.virtual.conftest import RIGS, MakeRig
 from selftests.virtual.test_hil import hil
 from selftests.virtual.test_virtual_rig import children
 from selftests.virtual.two_drives import left_above, two_drives
-from selftests.visit_world import Told, kept
+from selftests.visit_world import Told, kept, make_run
 
 MIB = 1 << 20
 pytestmark = pytest.mark.alone
@@ -74,23 +72,11 @@ def rig(path: Path) -> Iterator[Rig]:
 def station(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
     folder = tmp_path_factory.mktemp("results")
     text = (RIGS.parent / "firmware_matrix.yaml").read_text()
-    matrix_file = folder / "matrix.yaml"
     # With a cache as small as this, little of the drive has to be filled.
     text = text.replace("cache_bytes: 67108864", "cache_bytes: 4194304")
-    matrix_file.write_text(text.replace("image: rigs/", f"image: {RIGS}/"))
-    matrix = load_matrix(matrix_file)
-    run = Run(
-        id="run-1",
-        command="a command",
-        version="0",
-        rigs={rig.name: rig},
-        matrix=matrix,
-        visits=plan([rig], matrix),
-        results=folder / "results",
-        allow_writes=True,
-        no_excuses=False,
-        drive_time_s=60.0,
-    )
+    text = text.replace("image: rigs/", f"image: {RIGS}/")
+    made = make_run(folder, rig.path.read_text(), text)
+    run = replace(made, rigs={rig.name: rig}, allow_writes=True, drive_time_s=60.0)
     record = Record(run.results, run.id)
     record.start("a command", "0")
     with Station(rig, run, record, cast(Live, Told())) as opened:

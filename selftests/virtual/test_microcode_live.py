@@ -9,6 +9,7 @@ up what it was sent is played by writing that parameter.
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,13 @@ from leadline.flashing import flash
 from leadline.host import journal
 from leadline.host.connection import CommandRefused, Host, open_host
 from leadline.inventory.flash import FlashSpec
-from leadline.inventory.matrix import load_matrix
-from leadline.inventory.plan import plan
-from leadline.inventory.rig import DriveSpec, load_rig
+from leadline.inventory.rig import DriveSpec
 from leadline.live import Live
 from leadline.results.record import Record
-from leadline.running import Run
 from leadline.station import Station
 from leadline.visiting import OpenVisit
 from selftests.quick_guest import Guest, booted, scsi, shell, spec_of
+from selftests.visit_world import make_run
 
 CHANGED = (0x6, 0x3F, 0x16)
 CHUNK = 4096
@@ -176,25 +175,11 @@ def visit(
     monkeypatch.setattr(journal, "default_directory", lambda _: str(tmp_path / "journal"))
     (tmp_path / "microcode.bin").write_bytes(IMAGE.data)
     sha256 = hashlib.sha256(IMAGE.data).hexdigest()
-    (tmp_path / "matrix.yaml").write_text(MATRIX.format(sha256=sha256))
     text = RIG.format(config=guest.spec.ssh_config, serial=debug.spec.serial)
-    (tmp_path / "rig.yaml").write_text(text)
-    rig, matrix = load_rig(tmp_path / "rig.yaml"), load_matrix(tmp_path / "matrix.yaml")
-    record = Record(tmp_path / "results", "run-1")
+    run = replace(make_run(tmp_path, text, MATRIX.format(sha256=sha256)), drive_time_s=None)
+    (rig,) = run.rigs.values()
+    record = Record(run.results, run.id)
     record.start("a command", "0")
-    run = Run(
-        id="run-1",
-        command="a command",
-        version="0",
-        rigs={rig.name: rig},
-        matrix=matrix,
-        visits=plan([rig], matrix),
-        results=tmp_path / "results",
-        allow_writes=False,
-        no_excuses=False,
-        drive_time_s=None,
-        allow_flash=True,
-    )
     with Station(rig, run, record, Live(None)) as station:
         opened = OpenVisit(station, run.visits[1])
         opened.rebound(bind(station.host, opened.spec))

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline.commands.options import add_results
 from leadline.errors import Misuse
 
 if TYPE_CHECKING:
@@ -65,13 +66,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--seconds", type=float, default=60.0, help="seconds of drive time for each drive (60)"
     )
     parser.add_argument("--matrix", type=Path, metavar="FILE", help="the firmware matrix")
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("leadline-results"),
-        metavar="DIR",
-        help="where the results database is kept (leadline-results): it has every slice",
-    )
+    add_results(parser, "every slice")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run)
 

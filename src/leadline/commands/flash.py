@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline.commands.options import add_results
 from leadline.errors import Misuse
 
 if TYPE_CHECKING:
@@ -47,13 +48,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--resume", action="store_true", help="finish the flash that is on record")
     parser.add_argument("--allow-flash", action="store_true", help="the second key")
     parser.add_argument("--matrix", type=Path, metavar="FILE", help="the firmware matrix")
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("leadline-results"),
-        metavar="DIR",
-        help="where the results database is kept (leadline-results)",
-    )
+    add_results(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import leadline
+from leadline.commands.options import add_results
 from leadline.flash_record import settle, unfinished
 from leadline.host.connection import open_host
 from leadline.inventory.matrix import load_matrix
@@ -71,13 +72,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--rig", action="append", type=Path, metavar="FILE", help="a rig file")
     parser.add_argument("--matrix", type=Path, metavar="FILE", help="the firmware matrix")
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("leadline-results"),
-        metavar="DIR",
-        help="where the results database is kept (leadline-results)",
-    )
+    add_results(parser)
     parser.add_argument(
         "--json", action="store_true", help="one object on stdout; all else goes to stderr"
     )

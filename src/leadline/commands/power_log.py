@@ -4,9 +4,9 @@ import argparse
 import json
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline.commands.options import add_results
 from leadline.errors import Misuse
 
 if TYPE_CHECKING:
@@ -43,13 +43,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--pdu", action="append", metavar="NAME", help="only this PDU; may be given several times"
     )
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("leadline-results"),
-        metavar="DIR",
-        help="where the results of runs are kept (leadline-results)",
-    )
+    add_results(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run)
 

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline.commands.options import add_results
 from leadline.drive.text import plain
 from leadline.outcomes import FAILED_CODE, PASSED_CODE
 
@@ -42,13 +43,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("run", metavar="RUN", nargs="?", help="its id (default: the last run)")
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("leadline-results"),
-        metavar="DIR",
-        help="where the results database is kept (leadline-results)",
-    )
+    add_results(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.set_defaults(func=run)
 

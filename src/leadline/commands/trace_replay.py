@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline.commands.options import add_results
 from leadline.errors import Misuse
 
 if TYPE_CHECKING:
@@ -67,13 +68,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--allow-writes", action="store_true", help="the second key for writes")
     parser.add_argument("--matrix", type=Path, metavar="FILE", help="the firmware matrix")
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("leadline-results"),
-        metavar="DIR",
-        help="where the results database is kept (leadline-results): it has every replay",
-    )
+    add_results(parser, "every replay")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run)
 
