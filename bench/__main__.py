@@ -8,6 +8,7 @@ import sys
 NAMES = {
     "first_light": "the suite on the virtual rig, warm: wall time and the framework's share",
     "suite": "quick tests, wall time over drive time; two drives side by side (minutes)",
+    "acceptance": "healthy drives through -m acceptance, ten times each: false alarms (hours)",
     "traces": "a trace of ten million requests: made, written, read, checked (a minute)",
     "multitasking": "what NCQ gains two desktop tasks at once on four disks (a quarter of an hour)",
     "cold": "from a fresh clone with an empty cache to the summary table (minutes)",
@@ -24,7 +25,7 @@ NAMES = {
     "practice": "two long runs compared, on the same drives as in truth (an hour)",
     "dips": "depth curves on virtual drives, healthy and with a seeded dip (an hour)",
 }
-OF_WORDS = {"faults"}
+OF_WORDS = {"acceptance", "faults"}
 """Benchmarks that take words of their own: ./run bench faults V2 V4 --seed 7."""
 GROUPS = {"verdicts": ("ratios", "curves", "verdict_speed", "truth", "practice", "dips")}
 

@@ -85,10 +85,14 @@ class Case:
         return ["--allow-writes", "--no-excuses", "-m", "acceptance", "-k", chosen]
 
 
-def sata(profile: Mapping[str, object], **fields: object) -> tuple[Seeded, Seeded]:
+def sata(profile: Mapping[str, object]) -> tuple[Seeded, Seeded]:
     """A SATA drive that is so, and a healthy one beside it."""
-    faulty = Seeded(FAULTY, {**HEALTHY, **profile})
-    return replace(faulty, **fields), Seeded(BESIDE)  # type: ignore[arg-type]
+    return Seeded(FAULTY, {**HEALTHY, **profile}), Seeded(BESIDE)
+
+
+def ide(kind: str = "SSD", queue_depth: int = 32) -> tuple[Seeded, Seeded]:
+    """A drive on a controller that has no queue, and a healthy one on one that has."""
+    return Seeded(FAULTY, bus="ide", kind=kind, queue_depth=queue_depth), Seeded(BESIDE)
 
 
 def scsi(profile: Mapping[str, object]) -> tuple[Seeded, Seeded]:
@@ -131,7 +135,7 @@ UNABLE: Right = {
 
 
 def on_ide(chance: random.Random) -> Case:
-    return Case("V4", "on piix3-ide", sata({}, bus="ide"), UNABLE)
+    return Case("V4", "on piix3-ide", ide(), UNABLE)
 
 
 def taken_away(chance: random.Random) -> Case:
@@ -301,7 +305,7 @@ def _await_slices(host: Host, drive: Drive) -> None:
 def not_promised(chance: random.Random) -> Case:
     reason = r"the firmware matrix promises no queue of BENCH OLD \(queue_depth: 1\)"
     right = dict.fromkeys(UNABLE, ("skipped", reason))
-    drives = sata({}, bus="ide", kind="OLD", queue_depth=1)
+    drives = ide("OLD", queue_depth=1)
     return Case("no-queue", "none, and none is promised", drives, right)
 
 

@@ -19,6 +19,7 @@ import yaml
 import leadline
 from leadline.drive.bind import bind
 from leadline.host.connection import open_host
+from leadline.inventory.document import read
 from leadline.inventory.rig import Rig, load_rig
 from leadline.virtual import rig as virtual
 from leadline.virtual.state import State
@@ -158,8 +159,7 @@ def _drive(drive: Seeded, number: int) -> dict[str, object]:
 
 
 def _matrix(drives: Sequence[Seeded]) -> dict[str, object]:
-    # As Leadline reads it: every value is text.
-    shipped = yaml.load((PACKAGE / "firmware_matrix.yaml").read_text(), yaml.BaseLoader)
+    shipped = read(PACKAGE / "firmware_matrix.yaml").data
     models = {
         drive.model: {
             "model": drive.model,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.noise import DISK, NOISY, QUIET, NoiseModel, rates
-from leadline.claims import Load
 from leadline.judge import LONGEST_BATCH_S, SliceJudge
 from leadline.load.slices import WARM_UP_S, Slice, SliceSetting, void_names
 from leadline.load.workload import Workload, random_read
 from leadline.plans import Noise
+from leadline.quantities import Load
 from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.contrast import BUDGET_S
 from leadline.verdict.verdict import Verdict

@@ -27,6 +27,7 @@ from typing import Any
 import yaml
 
 import leadline
+from leadline.inventory.document import read
 from leadline.inventory.rig import load_rig
 from leadline.virtual import rig as virtual
 from leadline.virtual.state import State
@@ -165,7 +166,7 @@ def scsi_drive(folder: Path, number: int) -> Drive:
     """A healthy SCSI SSD on an outlet of its own; its profile is written to `folder`."""
     identity = {"serial": f"VSCSI{number:04}", "wwn": f"0x5000c5000000b{number:03}"}
     profile = folder / f"vscsi-{number}.yaml"
-    given = yaml.load((PROFILES / "vscsi-1.0.yaml").read_text("utf-8"), yaml.BaseLoader)
+    given = read(PROFILES / "vscsi-1.0.yaml").data
     profile.write_text(yaml.safe_dump({**given, **identity}), "utf-8")
     slot = f"scsi{number}"
     entry = {"slot": slot, "model": "LEADLINE VSCSI", **identity, "protocol": "scsi"}

@@ -14,9 +14,10 @@ from typing import Any
 from scipy.stats import binomtest
 
 from bench.virtual_drive import under_test
-from leadline.claims import Claim, Load
+from leadline.claims import Claim
 from leadline.load.slices import SliceSetting, offered_for
 from leadline.load.workload import random_read
+from leadline.quantities import Load
 from leadline.verdict.verdict import Outcome
 
 THRESHOLD = 3.0

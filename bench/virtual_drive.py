@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 
 import leadline
-from leadline.claims import Claim, Load
+from leadline.claims import Claim
 from leadline.drive import queue_depth
 from leadline.drive.bind import Drive, bind
 from leadline.host.connection import Host, open_host
@@ -21,6 +21,7 @@ from leadline.load.fio import run_slices
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload, random_read
 from leadline.plans import Noise
+from leadline.quantities import Load
 from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.verdict import Verdict
 from leadline.virtual import rig as virtual

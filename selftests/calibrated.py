@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class TimedDrive(SliceDrive):
         return timed
 
 
-def kept_session(**changes: object) -> KeptSession:
+def kept_session(**changes: Any) -> KeptSession:
     """A session as it is kept, of made-up rates."""
     bare = KeptSession(
         run="run-0",
@@ -60,11 +61,11 @@ def kept_session(**changes: object) -> KeptSession:
         starts=(0.0, 2.0),
         blocks=((700.0, 701.0, 100.0, 100.5), (699.0, 702.0, 100.1, 99.5)),
     )
-    return replace(bare, **changes)  # type: ignore[arg-type]
+    return replace(bare, **changes)
 
 
-def calibration(**changes: object) -> Calibration:
+def calibration(**changes: Any) -> Calibration:
     """A calibration of the drive in slot a of `visit_world`'s bench."""
     noise = RigNoise(0.0123, 0.1, 0.0234, None, 60, 60.0)
     bare = Calibration("bench", "a", "MODEL", "SERIAL-a", noise, (kept_session(),))
-    return replace(bare, **changes)  # type: ignore[arg-type]
+    return replace(bare, **changes)

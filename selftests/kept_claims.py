@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from leadline.claims import Claim, ClaimFailed, Load, Unsettled
+from leadline.claims import Claim, ClaimFailed, Unsettled
 from leadline.drive.request_limits import RequestLimits
 from leadline.judge import SliceJudge
 from leadline.keeping import Keeping
 from leadline.load.workload import random_read
 from leadline.plans import Noise
+from leadline.quantities import Load
 from leadline.recompute import Difference, differences
 from leadline.results.record import FILE_NAME, Record
 from leadline.results.stored import read_run

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from leadline.claims import ClaimFailed, Load, NothingOnRecord, Unsettled
+from leadline.claims import ClaimFailed, NothingOnRecord, Unsettled
 from leadline.errors import Misuse
 from leadline.inventory.plan import Cell
 from leadline.judge import SliceJudge
 from leadline.load.workload import random_read
+from leadline.quantities import Load
 from leadline.results.history import before, latest_session
 from leadline.results.record import Record
-from leadline.results.schema import CellRow, SliceRow
+from leadline.results.schema import CellRow, SliceRow, VerdictRow
 from leadline.selection import CURVE_BUDGETS
 from leadline.statements import History, Recorded
 from leadline.verdict.verdict import Verdict
@@ -113,6 +114,22 @@ CELL = Cell("bench", "a", "MODEL", "1.0", "chipset")
 Keep = Callable[..., Record]
 
 
+def verdict_row(cell: str, outcome: str) -> VerdictRow:
+    """What became of a session that was held against its record."""
+    return VerdictRow(
+        cell=cell,
+        claim="as_fast_as_before",
+        statement=f"{SIDE} agrees with this drive's own record within 0.25",
+        outcome=outcome,
+        reason="settled",
+        threshold=0.25,
+        drive_seconds=1.0,
+        settling="s",
+        basis={},
+        details={},
+    )
+
+
 @pytest.fixture
 def keep(tmp_path: Path) -> Iterator[Keep]:
     """A function that puts a session on record; the record of its run."""
@@ -125,6 +142,7 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
         *,
         clean: bool = True,
         on: str = "8086:a282",
+        disagreed: str = "",
         **cell: str,
     ) -> Record:
         record = Record(tmp_path, run)
@@ -133,6 +151,8 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
         row = {"rig": "bench", "slot": "a", "model": "MODEL", "firmware": "1.0", **cell}
         details = {"controller": {"pci_id": on}}
         record.add(CellRow(cell=serial, serial=serial, controller="c", details=details, **row))
+        if disagreed:
+            record.add(verdict_row(serial, disagreed))
         for place, rate in enumerate(rates):
             record.add(
                 SliceRow(
@@ -175,6 +195,17 @@ def test_the_own_record_is_the_last_one_of_another_run_on_this_rig(keep: Keep) -
     assert recorded.whose.startswith(f"{SIDE} of SN1, 2001-09-0")
     assert recorded.whose.endswith(", run run-2")
     assert latest_session(now, CELL, "SN1", "another load", own=True) is None
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_disagreed_with_the_record_is_no_record(keep: Keep, own: bool) -> None:
+    """Else a drive that has become slower would agree with itself when its test is repeated."""
+    serial = "SN1" if own else "SN2"
+    keep("run-1", serial, [1.0] * 4, disagreed="PASS")
+    keep("run-2", serial, [2.0] * 4, disagreed="FAIL")
+    assert found(keep("run-3", "SN1", []), own=own) == (1.0,) * 4
+    keep("run-4", serial, [4.0] * 4, disagreed="INCONCLUSIVE")
+    assert found(keep("run-5", "SN1", []), own=own) == (4.0,) * 4
 
 
 def test_on_another_controller_it_was_another_cell(keep: Keep) -> None:

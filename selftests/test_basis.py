@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from leadline.basis import Basis, StoredStatement, statement_of, stored
-from leadline.claims import Load
 from leadline.errors import Misuse
 from leadline.load.workload import random_read
+from leadline.quantities import Load
 from leadline.statements import Gain, Within
 from selftests.kept_claims import CLAIMS, details, kept
 from selftests.test_claims import Ruling

@@ -57,6 +57,9 @@ def session(bench: Bench, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.
         if (bench.folder / "broken").exists():
             raise DriveFault(f"{cell.slot} takes no image")
         runs[cell.slot] = cell.firmware.partition("-")[0]
+        if (bench.folder / "slower").exists() and cell.firmware == "1.1":
+            visit.station.put_on[cell.slot] = ""
+            raise DriveFault(f"{cell.slot} came back slower")
         visit.station.put_on[cell.slot] = cell.firmware
         visit.rebound(bind(visit.station.host, visit.spec))
 
@@ -110,6 +113,15 @@ def test_what_an_earlier_run_left_is_tested_as_it_is_and_goes_back(session: Sess
 
 def test_unless_told_otherwise(session: Session) -> None:
     assert session(1, keep=True) == ["a 1.1"]
+
+
+def test_one_whose_visit_could_not_be_opened_after_the_flash(
+    session: Session, bench: Bench
+) -> None:
+    (bench.folder / "slower").touch()
+    with pytest.raises(DriveFault, match="a came back slower"):
+        session(1)
+    assert bench.told.said == ["slot a of rig bench goes back to firmware 1.0, with which it came"]
 
 
 def test_of_a_lost_rig_it_is_only_said(session: Session, bench: Bench) -> None:

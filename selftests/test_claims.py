@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from leadline.claims import Claim, ClaimFailed, Load, Quantity, Settled, Unsettled
+from leadline.claims import Claim, ClaimFailed, Settled, Unsettled
 from leadline.errors import Misuse
 from leadline.expected import Limit
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload, random_read
+from leadline.quantities import Load, Quantity
 from leadline.statements import Ratio
 from leadline.verdict.verdict import Outcome, Verdict
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.claims import Claim, ClaimFailed, Load, Quantity
+from leadline.claims import Claim, ClaimFailed
 from leadline.diagnosis import NOT_QUEUEING, SLOWER, STREAMS_SLOWER, of_ratio
 from leadline.load.workload import random_read, sequential_read
+from leadline.quantities import Load, Quantity
 from leadline.statements import Ratio
 from leadline.verdict.verdict import Outcome, Verdict
 from selftests.slice_drive import SliceDrive

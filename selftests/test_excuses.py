@@ -3,13 +3,15 @@
 The drive is a stand-in; everything else is real, in this process.
 """
 
+import re
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from leadline.inventory.issues import KnownIssue
-from selftests.vendor import STAND_IN, kept
+from selftests.vendor import MATRIX as PACKAGED
+from selftests.vendor import STAND_IN, kept, run
 
 RIG = """\
 rig: bench
@@ -38,6 +40,7 @@ models:
           - {claim: ratio, summary: It serialises., link: LINK, ISSUE}
 """
 LINE = "matrix.yaml:17"
+OF_6_1 = "class Station:\n    kernel = '6.1.0-18-amd64'\n"
 TESTS = """
 import pytest
 from leadline.claims import ClaimFailed
@@ -59,8 +62,7 @@ class Vendor:
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
-        kernel = "class Station:\n    kernel = '6.1.0-18-amd64'\n"
-        pytester.makeconftest(STAND_IN.replace("class Station:\n", kernel))
+        pytester.makeconftest(STAND_IN.replace("class Station:\n", OF_6_1))
         pytester.makepyfile(TESTS)
 
     def run(self, issue: str, *arguments: str, top: str = "") -> pytest.RunResult:
@@ -189,3 +191,36 @@ def test_the_day_of_a_run_is_its_workers_day(pytestconfig: pytest.Config, tmp_pa
         ),
     )
     assert run_from_worker(config, worker_plan(run)).today == date(2001, 2, 3)
+
+
+AT_STATIONS = """
+import pytest
+from leadline.claims import ClaimFailed
+
+@pytest.mark.claim('regression_depth_8', limit='regression')
+def test_compares(visit, stay, expected):
+    assert expected.regression == 0.07
+    raise ClaimFailed("it is slower", None)
+"""
+OF_THE_CANDIDATE = """\
+      - revision: "1.1"
+        limits: {regression: {at_most: 0.07, source: x}}
+"""
+
+
+def test_what_is_compared_is_held_to_the_candidates_limit_and_excused_by_its_issue(
+    pytester: pytest.Pytester,
+) -> None:
+    """At two of its stations the drive has the released firmware, which has neither."""
+    text = PACKAGED.read_text().replace("image: rigs/", f"image: {PACKAGED.parent}/rigs/")
+    text = re.sub(r"    regression:\n      at_most(?:.*\n){4}", "", text)
+    text = text.replace('      - revision: "1.1"\n', OF_THE_CANDIDATE, 1)
+    issue = "          - claim: regression_depth_8\n"
+    assert issue in text
+    (pytester.path / "m.yaml").write_text(
+        text.replace(issue, f"{issue}            kernel: 6.1.*\n")
+    )
+    pytester.makeconftest(STAND_IN.replace("class Station:\n", OF_6_1))
+    pytester.makepyfile(AT_STATIONS)
+    run(pytester, "--matrix=m.yaml").assert_outcomes(xfailed=4)
+    run(pytester, "--matrix=m.yaml", "--no-excuses").assert_outcomes(failed=4)

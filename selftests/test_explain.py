@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from leadline.claims import Claim, Load
+from leadline.claims import Claim
 from leadline.expected import Limit
 from leadline.explain import estimate_text, explain
 from leadline.load.slices import VOID_MEANINGS
 from leadline.load.workload import random_read
+from leadline.quantities import Load
 from leadline.remedies import NO_DIFFERENCE, NO_STATION, REMEDIES, TOO_FEW
 from leadline.statements import Within
 from leadline.verdict.verdict import Outcome, RateEstimate, Reason, Verdict

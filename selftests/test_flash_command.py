@@ -85,6 +85,17 @@ def test_nothing_is_done_where_it_runs_already(command: Command) -> None:
     assert command.flashed == []
 
 
+def test_of_two_builds_that_it_shows_alike_each_is_put_on_it(
+    command: Command, bench: Bench
+) -> None:
+    """What it says does not tell whether it runs the one or the other."""
+    run_of(bench.folder, '"1.0-rebuilt", shows: "1.0"')
+    for revision in ("1.0-rebuilt", "1.0"):
+        code, out, _ = command("a", revision, "--allow-flash", "--json")
+        assert (code, json.loads(out)["flashed"]) == (0, True)
+    assert command.flashed == [("1.0-rebuilt", True), ("1.0", True)]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

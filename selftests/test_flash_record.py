@@ -45,6 +45,7 @@ RECORD = FlashRecord(
     voids_unless_whole=False,
 )
 AT_ONCE = replace(RECORD, voids_unless_whole=True)
+WAITS = replace(RECORD, awaits_power=True)
 SAME_REVISION = replace(AT_ONCE, shows="1.0")
 
 
@@ -54,6 +55,9 @@ SAME_REVISION = replace(AT_ONCE, shows="1.0")
         (RECORD, "1.1", False, "took effect"),
         (RECORD, "1.0", True, "may hold candidate, to be taken up at its next power-on; finish it"),
         (RECORD, "2.0", False, "neither of the two"),
+        (WAITS, "1.1", True, "it says 1.1, which waits for a power cycle, so that it may run 1.0"),
+        (replace(WAITS, step="activating"), "1.1", False, "took effect"),
+        (replace(WAITS, back="1.0-a"), "1.0", True, "old.yaml a 1.0-a --allow-flash)"),
         (RECORD, None, True, "does not say which firmware it runs (gone); it may hold a part"),
         (AT_ONCE, "1.0", False, "did not reach it whole"),
         (AT_ONCE, "1.1", False, "took effect"),

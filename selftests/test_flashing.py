@@ -178,6 +178,18 @@ def test_write_buffer_sends_a_copy_on_the_rig_that_is_gone_afterwards(
     assert [*Path(folder, "images").iterdir()] == []
 
 
+def test_each_copy_of_an_image_has_a_name_of_its_own(flasher: Flasher) -> None:
+    """Two drives of one rig that are flashed at once: one is done before the other."""
+    names = []
+    for _ in range(2):
+        with flasher.visit("allowed") as visit:
+            flash(visit)
+        words = flasher.told.read_text().splitlines()
+        names += [word for word in words if word.startswith("--in=")]
+    assert len(set(names)) == 2
+    assert all("image 1.1.bin" in name for name in names)
+
+
 def test_what_was_saved_only_is_activated_by_a_command_of_its_own(flasher: Flasher) -> None:
     with flasher.visit("{mode: 0xe, activates: at-once}") as visit:
         flash(visit)
@@ -330,6 +342,34 @@ class TestTrouble:
             assert "the drive: it still runs 1.0" in message_of(caught.value)
             assert visit.station.in_doubt == {}
         assert flasher.left(next_host, visit) == []
+
+    def test_a_download_that_broke_off_leaves_a_doubt(
+        self, flasher: Flasher, next_host: Host
+    ) -> None:
+        """The last piece may have been there: what is saved comes up at the next power-on."""
+        flasher.does("exit 33")
+        flasher.runs = "1.0"
+        with flasher.visit("{mode: 0xe}") as visit:
+            with pytest.raises(DriveFault, match="did not answer") as caught:
+                flash(visit)
+            assert "may hold 1.1, to be taken up at its next power-on" in message_of(caught.value)
+            assert "a" in visit.station.in_doubt
+        assert flasher.left(next_host, visit) == ["downloading"]
+
+    def test_a_power_cycle_that_does_not_come_leaves_a_doubt(
+        self, flasher: Flasher, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The drive says its new revision already, and runs the old one."""
+
+        def cycle(visit: OpenVisit, **_: Any) -> None:
+            raise RigTrouble("the PDU is silent")
+
+        monkeypatch.setattr(flashing, "cycle", cycle)
+        with flasher.visit("{activates: power-cycle}") as visit:
+            with pytest.raises(RigTrouble, match="the PDU is silent") as caught:
+                flash(visit)
+            assert "it says 1.1, which waits for a power cycle" in message_of(caught.value)
+            assert "a" in visit.station.in_doubt
 
     def test_a_vendors_program_that_fails_leaves_a_doubt(
         self, flasher: Flasher, next_host: Host

@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -17,9 +19,11 @@ from leadline.drive.in_use import (
     parse_swaps,
     parse_tree,
     uses_among,
+    uses_of_all,
 )
 from leadline.errors import RigTrouble
-from leadline.host.connection import open_host
+from leadline.host.connection import Host, open_host
+from leadline.host.trouble import ProgramFailed
 from leadline.inventory.rig import HostSpec
 from selftests.drive_specimens import SPEC, sata_drive
 
@@ -216,3 +220,20 @@ def test_the_machine_that_we_run_on_is_known_by_its_boot() -> None:
         assert is_own_machine(here)
         here._wire.hello["boot_id"] = "another"
         assert not is_own_machine(here)
+
+
+class NoLsblk:
+    """A rig whose lsblk fails."""
+
+    name = "rig"
+
+    def read_files(self, paths: list[str]) -> dict[str, bytes]:
+        return dict.fromkeys(paths, b"")
+
+    def run(self, argv: list[str], **_: object) -> SimpleNamespace:
+        return SimpleNamespace(exit_code=-9, stdout=b"", stderr=b"")
+
+
+def test_what_cannot_be_listed_is_not_taken_for_unused() -> None:
+    with pytest.raises(ProgramFailed, match="lsblk"):
+        uses_of_all(cast(Host, NoLsblk()))

@@ -69,6 +69,8 @@ def test_help_has_examples_and_where_other_options_go(tmp_path: Path) -> None:
         (("here",), True),
         (("--junitxml", "here"), False),
         (("--junitxml=here", "-n", "2"), False),
+        (("--html", "here/report.html"), False),
+        (("-c", "here"), False),
     ],
 )
 def test_a_path_takes_the_place_of_the_suite_and_a_value_does_not(
@@ -76,5 +78,6 @@ def test_a_path_takes_the_place_of_the_suite_and_a_value_does_not(
 ) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "test_a.py").touch()
+    (tmp_path / "here" / "report.html").touch()
     monkeypatch.chdir(tmp_path)
     assert names_tests(words) is names

@@ -57,6 +57,34 @@ def test_an_option_that_pytest_does_not_know_is_usage(vendor: Vendor) -> None:
     assert vendor.hil("--no-such-option", "test_all.py") == 2
 
 
+def test_a_file_of_tests_that_cannot_be_imported_is_usage(
+    vendor: Vendor, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """To pytest itself it is an interruption, as by Ctrl-C."""
+    (vendor.folder / "test_bad.py").write_text("import no_such_module\n")
+    assert vendor.hil("test_bad.py") == 2
+    out, err = capfd.readouterr()
+    assert "No module named 'no_such_module'" in out
+    assert "leadline: 1 error(s) while tests were collected" in out + err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("-x", "-k", "plain", "test_all.py"), 1),
+        (("-k", "crash", "test_all.py"), 70),
+        (("test_bad.py",), 2),
+    ],
+    ids=["first-failure", "crash", "not-importable"],
+)
+def test_the_exit_code_is_the_same_with_several_workers(
+    vendor: Vendor, words: tuple[str, ...], code: int
+) -> None:
+    (vendor.folder / "test_bad.py").write_text("import no_such_module\n")
+    assert vendor.hil("-n", "2", *words) == code
+    assert vendor.exit_code() == code
+
+
 def test_what_was_mended_is_said_even_where_nobody_listens(
     vendor: Vendor, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

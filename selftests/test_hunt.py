@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from leadline import hunt as hunting
-from leadline.claims import Claim, ClaimFailed, Load, Settled, Unsettled
+from leadline.claims import Claim, ClaimFailed, Settled, Unsettled
 from leadline.drive.bind import Drive
 from leadline.drive.layers import Layer, Layers
 from leadline.drive.tracing import TracingMissing
@@ -19,6 +19,7 @@ from leadline.inventory.rig import HostSpec
 from leadline.judge import SliceJudge
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import random_read
+from leadline.quantities import Load
 from leadline.statements import Bound, Ratio
 from leadline.verdict.verdict import Outcome, Verdict
 from leadline.visiting import OpenVisit

@@ -20,9 +20,10 @@ IMAGE = image()
         hex_words(IMAGE).replace("\n", "\r\n").encode(),
         hex_words(IMAGE).replace("\n", " ").encode(),
         b"\n/dev/sda:\n" + hex_words(IMAGE).encode(),
+        b"\n/dev/disk/by-path/pci-0000:00:1f.2-ata-1:\n" + hex_words(IMAGE).encode(),
         hex_bytes(IMAGE).encode(),
     ],
-    ids=["raw", "words", "capitals", "crlf", "one-line", "hdparm-header", "bytes"],
+    ids=["raw", "words", "capitals", "crlf", "one-line", "hdparm-header", "by-path", "bytes"],
 )
 def test_every_form_gives_the_same_bytes(content: bytes) -> None:
     assert read_source(content, "dump") == IMAGE

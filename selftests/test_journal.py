@@ -13,6 +13,7 @@ import pytest
 from leadline.errors import RigTrouble
 from leadline.host.connection import FileTrouble, Host
 from leadline.host.journal import Journal, close_dead_entry, dead_entries, replay
+from leadline.host.trouble import DeadlinePassed
 from selftests.local_hosts import AWAIT_S, directory, host, next_host
 
 __all__ = ["directory", "host", "next_host"]  # fixtures
@@ -116,6 +117,32 @@ class TestOneRun:
             journal.give_back()
         assert depth.read_text() == "32"
         assert host.list_dir(directory) == ["run.jsonl"]
+
+    def test_one_that_hangs_is_told_and_the_others_are_given_back(
+        self,
+        host: Host,
+        directory: str,
+        depth: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """As the scheduler of a drive that answers no request."""
+        hanging = tmp_path / "scheduler"
+        hanging.write_text("mq-deadline")
+        journal = Journal(host, "run", directory=directory)
+        journal.change(str(depth), "8")
+        journal.change(str(hanging), "none")
+        write = host.write_value
+
+        def write_value(path: str, value: str) -> None:
+            if path == str(hanging):
+                raise DeadlinePassed("rig: the write did not end within 30 s")
+            write(path, value)
+
+        monkeypatch.setattr(host, "write_value", write_value)
+        with pytest.raises(RigTrouble, match=r"write 'mq-deadline' to .*scheduler by hand"):
+            journal.give_back()
+        assert depth.read_text() == "32"
 
     def test_nothing_changed_leaves_no_file(self, host: Host, directory: str) -> None:
         with Journal(host, "run", directory=directory):

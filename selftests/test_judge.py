@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from leadline.claims import Claim, ClaimFailed, Load, Unsettled
+from leadline.claims import Claim, ClaimFailed, Unsettled
 from leadline.drive.finding import LINK_LIMIT
 from leadline.expected import Limit
 from leadline.judge import FEWEST_BLOCKS, LONGEST_BATCH_S, SliceJudge
 from leadline.load.slices import FIO_CPU, LITTLES_LAW, TOO_SHORT, Slice
 from leadline.load.workload import random_read
+from leadline.quantities import Load
 from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.ratio import judge_ratio
 from leadline.verdict.verdict import Outcome, Verdict

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from leadline.claims import ClaimFailed, Load, Unsettled
+from leadline.claims import ClaimFailed, Unsettled
 from leadline.drive.arrivals import Arrived
 from leadline.drive.finding import MERGED
 from leadline.drive.request_limits import KIB, MIB, RequestLimits
 from leadline.judge import SliceJudge
 from leadline.load.slices import FIO_CPU, IO_ERRORS, LITTLES_LAW
 from leadline.load.workload import random_read
+from leadline.quantities import Load
 from leadline.statements import Arrival
 from leadline.verdict.verdict import Outcome, Verdict
 from selftests.slice_drive import SliceDrive

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -46,8 +46,8 @@ def trace(name: str, of: Sequence[Round]) -> ReplayedTrace:
     )
 
 
-def gain(at_least: float, *ratios: float, each: bool = False, **how: float) -> Gain:
-    traces = (trace(f"load-{n}", rounds(ratio, **how)) for n, ratio in enumerate(ratios))  # type: ignore[arg-type]
+def gain(at_least: float, *ratios: float, each: bool = False, **how: Any) -> Gain:
+    traces = (trace(f"load-{n}", rounds(ratio, **how)) for n, ratio in enumerate(ratios))
     return Gain("multitasking", at_least, each, tuple(traces), 9.0, "a page")
 
 

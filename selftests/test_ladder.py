@@ -1,15 +1,22 @@
 """The NCQ ladder: each rung broken by itself, and the overlap seen in a trace."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import pytest
 
+from leadline.drive import overlap, tracing
 from leadline.drive.bind import Controller, Drive, Link
 from leadline.drive.kernel_watch import KernelHistory, KernelLog
 from leadline.drive.ladder import Facts, Ladder, Rung, hides_ncq, judge
 from leadline.drive.overlap import Overlap, read_trace
 from leadline.drive.queue_depth import refuse, refuse_switched_off
 from leadline.errors import DriveFault, Inconclusive, Misuse
+from leadline.host.connection import Host
+from leadline.host.trouble import ProgramFailed
 from selftests.drive_specimens import sata_drive, scsi_drive
 
 BOOT = (
@@ -84,10 +91,10 @@ def test_a_healthy_drive_climbs_every_rung() -> None:
         ({"overlap": ALONE}, "requests do not overlap at the drive: "),
     ],
 )
-def test_the_first_broken_rung_is_the_cause_in_a_line(given: dict[str, object], cause: str) -> None:
+def test_the_first_broken_rung_is_the_cause_in_a_line(given: dict[str, Any], cause: str) -> None:
     if "kernel_command_line" in given:
         given = given | {"history": history(*BOOT[:3]), "queue_depth": 1}
-    said = ladder(replace(facts(), **given)).cause  # type: ignore[arg-type]
+    said = ladder(replace(facts(), **given)).cause
     assert said.startswith(cause)
     assert "\n" not in said
 
@@ -416,3 +423,29 @@ def test_an_older_kernels_trace_without_tags_tells_commands_by_their_bytes() -> 
 
 def test_an_empty_trace_says_that_nothing_was_seen() -> None:
     assert str(read_trace("# tracer: nop\n", "libata", (1, 0))).startswith("no command seen")
+
+
+class WithoutItsEngine:
+    """A rig whose fio has no libaio: it ends before it has read anything."""
+
+    name = "rig"
+    versions: ClassVar[dict[str, str]] = {}
+
+    def run(self, argv: list[str], **_: object) -> SimpleNamespace:
+        return SimpleNamespace(exit_code=1, stdout=b"", stderr=b"fio: engine libaio not loadable")
+
+    def read_file(self, path: str) -> bytes:
+        return b"# tracer: nop"
+
+
+def test_a_probe_that_offers_nothing_says_nothing_of_the_drive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @contextmanager
+    def instance(host: Host, drive: Drive) -> Iterator[str]:
+        yield "/tracing"
+
+    monkeypatch.setattr(tracing, "instance", instance)
+    monkeypatch.setattr(overlap, "_watch", lambda *_: None)
+    with pytest.raises(ProgramFailed, match="engine libaio not loadable"):
+        overlap.probe(cast(Host, WithoutItsEngine()), sata_drive())

@@ -127,7 +127,7 @@ class Known:
 
     lba: int
     tag: int
-    at: tuple[int, int, int, int, int]
+    at: tuple[int, ...]
 
     def lines(self, queued: bool) -> list[tuple[int, str]]:
         lba = self.lba.to_bytes(6, "little").hex(":")
@@ -171,7 +171,7 @@ def test_requests_that_overlap_are_told_apart(
         for _ in range(3):
             steps.append(steps[-1] + chance.randint(1, 10_000))
         free[tag] = steps[2]
-        requests.append(Known(lba, tag, (got, steps[0], *steps[1:])))  # type: ignore[arg-type]
+        requests.append(Known(lba, tag, (got, steps[0], *steps[1:])))
     found = read_layers(trace_of(requests, queued), DISK, PORT)
     assert (found.matched, found.seen) == (count, count)
     for number, layer in enumerate(found.layers):

@@ -134,6 +134,31 @@ def test_what_cannot_be_mended_is_said_and_stops_nothing_else(
     assert setting.read_text() == "old"
 
 
+def test_a_setting_that_cannot_be_given_back_keeps_no_outlet_off(
+    machines: Machines,
+    dying: dict[str, Host],
+    rig: Rig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the rig is this machine, one folder has both on record."""
+    monkeypatch.setattr(machines, "directory", lambda _: str(tmp_path / "journal"))
+    monkeypatch.setattr(journal_module, "default_directory", machines.directory)
+    setting, spec = machines.setting("setting"), pdu_spec(tmp_path)
+    leave_off(dying["here"], spec.model_dump())
+    Journal(dying["rig"], "run-1").change(str(setting), "new")
+    for host in dying.values():
+        host.close()
+    setting.unlink()
+    setting.mkdir()
+    with VirtualPdu(4, lambda *_: None, tmp_path / "pdu", on=[1]) as unit:
+        said = mend([rig.model_copy(update={"pdus": (spec,)})], "run-1")
+        unit.settle(5)
+        assert unit.contacts[2]
+    assert said[0].startswith("settings could not be given back: ")
+    assert "is on again" in said[1]
+
+
 def test_power_alone_is_mended_before_a_rig_is_asked_for_anything(
     machines: Machines, dying: dict[str, Host], rig: Rig, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """Downloads of microcode: the commands, as the real sg_write_buffer reads them, and refusals."""
 
+import errno
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from leadline.drive.microcode import (
     download_argv,
     explained,
     refuse_hopeless,
+    was_refused,
 )
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.trouble import ProgramFailed
@@ -205,3 +207,26 @@ def test_hdparm_that_fails() -> None:
     assert (found, "takes no DOWNLOAD MICROCODE" in said) == (Misuse, True)
     found, _ = why(BY_HDPARM, drive("a"), 5)
     assert found is Misuse, "no IDENTIFY data: nothing was advertised"
+
+
+@pytest.mark.parametrize("code", [-9, errno.EPERM, errno.ENOENT, errno.ENOMEM, errno.EACCES])
+def test_hdparm_that_sent_nothing_or_was_ended_is_not_the_drives_fault(code: int) -> None:
+    found, said = why(BY_HDPARM, sata(download=True, behind="ahci"), code)
+    assert (found, "was not sent" in said) == (RigTrouble, True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "codes", "refused"),
+    [
+        (FlashSpec(mode=0xE), (2, 5, 7, 9, 11, 15, 51, 96), True),
+        (FlashSpec(mode=0xE), (-9, 3, 6, 33, 97, 99), False),
+        (BY_HDPARM, (5, 95), True),
+        (BY_HDPARM, (-9,), False),
+        (BY_PROGRAM, (1, 5), False),
+    ],
+)
+def test_what_was_refused_is_not_kept_and_what_broke_off_may_be(
+    spec: FlashSpec, codes: tuple[int, ...], refused: bool
+) -> None:
+    for code in codes:
+        assert was_refused(spec, ProgramFailed("rig", ["f"], code, b"", b"")) == refused

@@ -252,6 +252,21 @@ def left_off(directory: str, *names: str) -> None:
         journal.open_entry(ENTRY, {"outlets": off, "rescan": None})
 
 
+def test_another_rigs_password_that_is_not_set_here_is_only_said(
+    tmp_path: Path, here: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OF_ANOTHER_RIG", raising=False)
+    spec = {"name": "p", "family": "apc-cli", "port": "/dev/x", "username": "u"}
+    with open_host(HostSpec(reach="local")) as dying:
+        off = [{"pdu": {**spec, "password_env": "OF_ANOTHER_RIG"}, "outlet": 2}]
+        journal = Journal(dying, "dead", directory=str(tmp_path))
+        journal.open_entry(ENTRY, {"outlets": off, "rescan": None})
+    (sentence,) = restore_outlets(here, ports={"/dev/ours"}, directory=str(tmp_path))
+    assert "cannot be switched on" in sentence
+    with pytest.raises(RigTrouble, match="cannot be switched on"):
+        restore_outlets(here, ports={"/dev/x"}, directory=str(tmp_path))
+
+
 def test_an_outlet_whose_status_cannot_be_had_is_told_to_go_on(
     tmp_path: Path, here: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:

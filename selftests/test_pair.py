@@ -103,6 +103,11 @@ def test_a_quirk_that_every_kernel_lets_see_is_missing_when_it_is_not_seen() -> 
     assert pair(None, UP, *SET_UP).missing(["noncq", "bridge-limits"]) == ("noncq", "bridge-limits")
 
 
+def test_libatas_quirks_are_not_missed_where_it_has_no_part() -> None:
+    texts = AHCI | {"name": "virtio_scsi", "takes": "128", "caps": "", "limit": ""}
+    assert judge(scsi_drive(), history(), texts).missing(["noncqtrim", "zeroaftertrim"]) == ()
+
+
 def test_a_quirk_that_a_kernel_applies_without_a_word_may_be_there() -> None:
     words = r"zeroaftertrim cannot be told: it is 6\.1\.0-38-amd64, .* as Linux 6\.12 does"
     with pytest.raises(Inconclusive, match=words):

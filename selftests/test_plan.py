@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from leadline.cli import main
 from leadline.commands import plan as command
 from leadline.drive_time import CLAIM_S
 from leadline.errors import Misuse
@@ -393,3 +394,16 @@ def test_the_shipped_images_have_the_hashes_of_the_shipped_matrix() -> None:
         assert firmware.image is not None
         found = hashlib.sha256(firmware.image.read_bytes()).hexdigest()
         assert found == firmware.sha256, f"{firmware.image} changed: put {found} into the matrix"
+
+
+def test_an_error_that_nobody_foresaw_is_a_defect_and_no_failed_claim(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def show(_: argparse.Namespace) -> int:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(command, "show", show)
+    assert main(["plan"]) == 70
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: a bug" in said
+    assert said.endswith("leadline: this is a defect of Leadline's own; please report it\n")

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from leadline.calibration import store
-from leadline.claims import ClaimFailed, Load, NotJudgedHere, Unsettled
+from leadline.claims import ClaimFailed, NotJudgedHere, Unsettled
 from leadline.errors import Inconclusive, Misuse
 from leadline.inventory.stations import Stay
 from leadline.judge import SliceJudge
 from leadline.load.slices import FIO_CPU
 from leadline.load.workload import random_read
 from leadline.plans import Noise
+from leadline.quantities import Load
 from leadline.recompute import differences
 from leadline.released import Released, released_of
 from leadline.results.stored import read_run

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from leadline.basis import Basis, stored
-from leadline.claims import Claim, Load
+from leadline.claims import Claim
 from leadline.drive.kernel_events import KernelEvent
 from leadline.drive.smart import SmartSnapshot
 from leadline.inventory.plan import Cell
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import random_read
 from leadline.plans import Noise
+from leadline.quantities import Load
 from leadline.results.record import FILE_NAME, Record
 from leadline.results.rows import (
     cell_row,

@@ -9,7 +9,19 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # What the script itself runs; everything else is missing in these tests.
-TOOLS = ("sh", "cat", "cut", "grep", "dirname", "pwd", "cksum", "id", "printf", "python3")
+TOOLS = [
+    "sh",
+    "cat",
+    "cut",
+    "grep",
+    "dirname",
+    "pwd",
+    "cksum",
+    "id",
+    "printf",
+    "python3",
+    "readlink",
+]
 
 
 @pytest.fixture
@@ -62,6 +74,12 @@ def test_a_rig_of_ones_own_needs_no_virtual_machine(bare: Path) -> None:
     done = run(bare, "--no-install", "hil", "--rig", "rigs/example-bench.yaml")
     assert "openssh-client" in done.stderr
     assert "qemu" not in done.stderr
+
+
+@pytest.mark.parametrize("form", ["--rig={}", "--rig {}"])
+def test_one_that_is_played_needs_it_by_whichever_name(bare: Path, form: str) -> None:
+    words = form.format(REPOSITORY / "rigs/three-models/rig.yaml").split()
+    assert "qemu" in run(bare, "--no-install", "hil", *words).stderr
 
 
 def test_fedora_has_its_own_names(bare: Path) -> None:

@@ -1,5 +1,6 @@
 """Purposes, budgets of drive time, and what `--collect-only` says they cost and destroy."""
 
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -129,8 +130,8 @@ def test_the_command_line_decides_then_the_test_then_the_usual() -> None:
     ],
 )
 def test_the_suite_without_a_choice_is_the_usual_one(words: list[str], usual: bool) -> None:
-    arguments = SimpleNamespace(rest=words, results=Path("there"))
-    said = hil._pytest_arguments(arguments, [Path("rig.yaml")], Path("m.yaml"), "run-1")  # type: ignore[arg-type]
+    arguments = Namespace(rest=words, results=Path("there"))
+    said = hil._pytest_arguments(arguments, [Path("rig.yaml")], Path("m.yaml"), "run-1")
     assert (USUAL in said) == usual
 
 
@@ -142,6 +143,6 @@ def test_the_suite_is_not_kept_waiting_by_a_plugin_that_it_does_not_use(
     words: list[str], loaded: bool
 ) -> None:
     """A vendor's own tests may use it."""
-    arguments = SimpleNamespace(rest=words, results=Path("there"))
-    said = hil._pytest_arguments(arguments, [Path("rig.yaml")], Path("m.yaml"), "run-1")  # type: ignore[arg-type]
+    arguments = Namespace(rest=words, results=Path("there"))
+    said = hil._pytest_arguments(arguments, [Path("rig.yaml")], Path("m.yaml"), "run-1")
     assert ("no:hypothesispytest" in said) != loaded

@@ -157,6 +157,13 @@ def test_a_change_is_named_with_whom_it_indicts() -> None:
     assert compare(after, after) == ()
 
 
+@pytest.mark.parametrize("name", ["Vendor specific", "Unknown"])
+def test_a_phy_counter_that_nobody_has_a_name_for_indicts_nobody(name: str) -> None:
+    """Some drives have a clock there."""
+    before, after = (SmartSnapshot(phy_events=((name, count),)) for count in (17207, 17260))
+    assert compare(before, after) == (Delta(name, 17207, 17260, None),)
+
+
 def test_a_counter_that_falls_indicts_nobody() -> None:
     (delta,) = compare(SmartSnapshot(pending=8), SmartSnapshot(pending=0))
     assert (delta.change, delta.indicts) == (-8, None)

@@ -21,6 +21,10 @@ READS = "random_read.at(depth=8)"
 BASELINE = Baseline(HOME.cell, "SN1", "a" * 64, since=1000.0)
 
 
+IMAGE = "a" * 64
+"""The hash of what was on the drive, unless a test says otherwise."""
+
+
 def side(number: int, quantity: str = READS) -> str:
     return side_of(quantity, number, "1.1", "1.0")
 
@@ -48,7 +52,7 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
         record = Record(tmp_path, run)
         made.append(record)
         record.start("command", "0")
-        facts = {"image_sha256": "a" * 64, **cell}
+        facts = {"image_sha256": IMAGE, **cell}
         serial = str(facts.pop("serial", "SN1"))
         row = CellRow(cell=HOME.cell.id, rig="bench", slot="a", model="MODEL", firmware="1.0")
         row.serial, row.controller, row.details = serial, "c", facts
@@ -143,20 +147,21 @@ def test_what_a_drive_said_is_its_last_word_in_this_run(keep: Keep) -> None:
     keep("run-1", identify="00", logs=[])
     record = keep("run-2", identify="01", logs=[])
     keep("run-2", identify="02", logs=[log])
-    found = said(record, HOME.cell, "SN1", earlier=False)
+    found = said(record, HOME.cell, "SN1", earlier=False, sha256=IMAGE)
     assert found is not None
     assert (found.identify, found.logs) == (b"\2", (Log(16, 1, 0),))
-    assert said(record, HOME.cell, "SN2", earlier=False) is None
+    assert said(record, HOME.cell, "SN2", earlier=False, sha256=IMAGE) is None
     later = keep("run-3", identify=None)
-    assert said(later, HOME.cell, "SN1", earlier=False) is None, "no ATA drive"
+    assert said(later, HOME.cell, "SN1", earlier=False, sha256=IMAGE) is None, "no ATA drive"
 
 
 def test_what_it_said_in_an_earlier_run_counts_where_that_stands_in(keep: Keep) -> None:
     keep("run-1", identify="01", logs=[])
     record = Record(keep("run-2").directory, "run-9")
-    assert said(record, HOME.cell, "SN1", earlier=False) is None
+    assert said(record, HOME.cell, "SN1", earlier=False, sha256=IMAGE) is None
     keep("run-3", identify="03", logs=[])
-    found = said(record, HOME.cell, "SN1", earlier=True)
+    keep("run-4", identify="04", logs=[], image_sha256="b" * 64)
+    found = said(record, HOME.cell, "SN1", earlier=True, sha256=IMAGE)
     record.close()
     assert found is not None
     assert found.identify == b"\3"

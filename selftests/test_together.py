@@ -130,6 +130,25 @@ def test_a_claim_on_two_drives_aims_at_both_and_puts_their_depths_back(
     assert is_free(B), "as soon as the test has ended"
 
 
+@pytest.mark.parametrize("port", ["ata1", "ata2"])
+def test_a_queue_that_is_switched_off_meanwhile_is_not_brought_back(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    port: str,
+) -> None:
+    """That of either drive: the ladder, climbed once, knows nothing of it."""
+    aims = measured_by(bench, monkeypatch)
+    with opened(bench, run_of(tmp_path)) as visit, together_of(visit, request) as together:
+        bench.drive = replace(bench.drive, link=Link("ata2", "ata2.00", "6.0 Gbps", 0, ""))
+        reads = together.random_read_over(2)
+        watch_of(visit.station).says(f"{port}.00: NCQ disabled due to excessive errors")
+        with pytest.raises(DriveFault, match="does not queue any more"):
+            assert reads.at(depth=8, drives=2) >= 1.9 * reads.at(depth=8)
+    assert aims == []
+
+
 def test_what_voids_the_slices_of_one_drive_is_said_of_the_claim(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

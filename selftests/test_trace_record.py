@@ -201,6 +201,8 @@ def test_the_command_writes_a_trace_and_its_header(
     [
         (["--what", "x"], "--from: say of which drive"),
         ([*OF, "--capacity", "4096"], "the header's capacity is 4096"),
+        ([*OF, "--capacity", "0"], "--capacity: found 0, expected the drive's size in bytes"),
+        ([*OF, "--capacity", str(1 << 63)], "expected the drive's size in bytes"),
     ],
 )
 def test_wrong_arguments_are_told(

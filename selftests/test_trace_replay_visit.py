@@ -20,7 +20,7 @@ from leadline.trace.trace import Trace
 from leadline.visiting import OpenVisit
 from selftests.traces import CAPACITY, few
 from selftests.traces import kept as kept_trace
-from selftests.visit_world import Bench, bench, kept, opened, station
+from selftests.visit_world import Bench, bench, kept, opened, station, watch_of
 
 __all__ = ["bench", "opened", "station"]  # fixtures
 
@@ -194,6 +194,16 @@ def test_a_drive_whose_queue_was_taken_away_is_no_baseline(
     bench.file("device/queue_depth").write_text("1")
     with pytest.raises(DriveFault, match=r"libata\.force=noncq"):
         ask(opened, tmp_path)
+
+
+def test_a_queue_that_was_switched_off_since_is_not_brought_back(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    assert opened.ladder
+    watch_of(opened.station).says("ata1.00: NCQ disabled due to excessive errors")
+    with pytest.raises(DriveFault, match="does not queue any more"):
+        ask(opened, tmp_path)
+    assert drive.seen == []
 
 
 def test_on_is_as_deep_as_the_kernel_had_it(

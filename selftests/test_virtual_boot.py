@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,14 +27,14 @@ def power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Callable[..., Pow
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(power_module, "_SILENT_S", SILENT_S)
 
-    def make(*, speech: str = "echo booting", **machine: object) -> Power:
+    def make(*, speech: str = "echo booting", **machine: Any) -> Power:
         program = tmp_path / "qemu"
         # One process, or its children would outlive it when its power is cut.
         program.write_text(f"#!/bin/sh\nexec >> {state.log}/console.log\n{speech}\nexec sleep 60\n")
         program.chmod(0o755)
         monkeypatch.setattr(machine_module, "QEMU", str(program))
         made = Machine(EMULATED, Path("k"), Path("i"), 700, 2, "")
-        return Power(rig, state, replace(made, **machine), port=1)  # type: ignore[arg-type]
+        return Power(rig, state, replace(made, **machine), port=1)
 
     rig = load_rig(packaged("rigs/virtual.yaml").resolve())
     state = State(rig.name)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from leadline import visiting
-from leadline.claims import ClaimFailed, Load
+from leadline.claims import ClaimFailed
 from leadline.drive import arrivals
 from leadline.drive.arrivals import Arrived
 from leadline.drive.bind import Drive
@@ -16,6 +16,7 @@ from leadline.host.connection import Host
 from leadline.host.journal import Journal
 from leadline.load.slices import Slice
 from leadline.load.workload import random_read
+from leadline.quantities import Load
 from leadline.recompute import differences
 from leadline.results.stored import read_run
 from leadline.visiting import OpenVisit

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leadline import vetting
-from leadline.claims import Load, Unsettled
+from leadline.claims import Unsettled
 from leadline.drive import conditions
 from leadline.drive.conditions import Conditions, Surroundings
 from leadline.drive.finding import MEANINGS
@@ -16,6 +16,7 @@ from leadline.errors import Misuse
 from leadline.host.connection import Host
 from leadline.load.target import SAMPLES
 from leadline.load.workload import random_read, random_write, sequential_read
+from leadline.quantities import Load
 from leadline.station import Station
 from leadline.visiting import OpenVisit
 from selftests.slice_drive import SliceDrive

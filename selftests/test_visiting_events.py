@@ -72,6 +72,17 @@ def test_an_event_of_the_drive_comes_before_whatever_else_ended_the_test(
     assert len(events(bench)) == 1
 
 
+@pytest.mark.parametrize("meanwhile", [HARMLESS, OTHERS])
+def test_records_that_were_lost_are_no_silence_whatever_else_was_said(
+    opened: OpenVisit, watch: Watch, item: pytest.Item, meanwhile: str
+) -> None:
+    """What went wrong with another drive says nothing of this one."""
+    watch.says(HARMLESS)
+    with pytest.raises(RigTrouble, match="nobody knows what it said"), opened.test(item):
+        watch.loses(100)
+        watch.says(meanwhile)
+
+
 def test_ctrl_c_waits_for_no_kernel_log(
     opened: OpenVisit, item: pytest.Item, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,12 +6,13 @@ from typing import cast
 
 import pytest
 
-from leadline.claims import ClaimFailed, Load, NotPromised
+from leadline.claims import ClaimFailed, NotPromised
 from leadline.drive.ladder import Rung
 from leadline.drive.overlap import Overlap
 from leadline.errors import DriveFault, RigTrouble
 from leadline.judge import SliceJudge
 from leadline.load.workload import random_read
+from leadline.quantities import Load
 from leadline.recompute import differences
 from leadline.results.stored import read_run
 from leadline.running import VERDICTS

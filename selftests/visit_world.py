@@ -97,6 +97,10 @@ class Watch:
         self._log.take(f"6,{self._lines},{self._lines * 1000000},-;{text}")
         self._lines += 1
 
+    def loses(self, count: int) -> None:
+        """So many records are overrun before anybody has read them."""
+        self._lines += count
+
     def mark(self) -> int:
         return self._log.mark()
 

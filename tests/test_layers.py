@@ -13,6 +13,8 @@ after each test.  Drive time: the claim's, and six minutes or more until writes 
 
 import pytest
 
+pytestmark = pytest.mark.must(ncq="required")
+
 LAYERS = [("ext4",), ("lvm",), ("raid10",), ("raid10", "lvm", "ext4")]
 
 

@@ -17,6 +17,8 @@ alone: without its writes an extraction is two sequential streams, of which anot
 
 import pytest
 
+pytestmark = pytest.mark.must(ncq="required")
+
 SHORT_CUT = 300
 """Requests of each load: a quarter of a minute of a disk a round, and four are the fewest."""
 

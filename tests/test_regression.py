@@ -21,11 +21,13 @@ def test_random_reads_one_at_a_time_are_as_fast_as_released(random_read, release
 
 
 @pytest.mark.claim("regression_depth_8", limit="regression")
+@pytest.mark.must(ncq="required")
 def test_random_reads_at_depth_8_are_as_fast_as_released(random_read, released, expected):
     assert random_read.at(depth=8).has_not_regressed(released, within=expected.regression)
 
 
 @pytest.mark.claim("regression_whole_queue", limit="regression")
+@pytest.mark.must(ncq="required")
 def test_the_whole_queue_is_as_fast_as_released(random_read, released, expected):
     whole_queue = random_read.at(depth=random_read.full_depth)
     assert whole_queue.has_not_regressed(released, within=expected.regression)
@@ -38,6 +40,7 @@ def test_streams_are_as_fast_as_released(sequential_read, released, expected):
 
 
 @pytest.mark.claim("regression_mix", limit="regression")
+@pytest.mark.must(ncq="required")
 def test_a_busy_server_is_as_fast_as_released(random_mix, released, expected):
     mix = random_mix.at(depth=8, offered=128)
     assert mix.has_not_regressed(released, within=expected.regression)

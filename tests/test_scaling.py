@@ -12,7 +12,11 @@ to these.  Tests are skipped where the drive has not so many others of its kind 
 
 import pytest
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.drive_time(130)]
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.drive_time(130),
+    pytest.mark.must(ncq="required"),
+]
 
 DRIVES = [2, 4, 8]
 

@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from leadline.claims import Claim, ClaimFailed, Load
+from leadline.claims import Claim, ClaimFailed
 from leadline.judge import SliceJudge
 from leadline.load.workload import random_read
 from leadline.plans import Noise
+from leadline.quantities import Load
 from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.verdict import Outcome, Verdict
 from selftests.virtual.test_load_live import Ssd, bound, ssd

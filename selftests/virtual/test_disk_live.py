@@ -67,6 +67,7 @@ def test_a_disk_that_reorders_passes_by_its_class(make_rig: MakeRig, tmp_path: P
     assert ratio > 1.3  # and more on a busy machine, whose transport delays a lone request most
 
 
+@pytest.mark.long
 def test_a_disk_fails_as_an_ssd(make_rig: MakeRig, tmp_path: Path) -> None:
     text = PROFILE.read_text()
     assert "reorders: true" in text

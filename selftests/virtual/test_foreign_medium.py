@@ -72,6 +72,7 @@ def test_a_foreign_model_is_bound_cycled_and_judged(make_rig: MakeRig, tmp_path:
     assert 3.5 < ratio < 5.5
 
 
+@pytest.mark.long
 def test_a_foreign_model_that_serialises_is_found_out(make_rig: MakeRig, tmp_path: Path) -> None:
     with served("banks=1") as uri:
         rig = rig_on(make_rig, "bank", uri)

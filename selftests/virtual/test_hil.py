@@ -38,7 +38,12 @@ def start(rig: Path, results: Path, *arguments: str) -> "subprocess.Popen[str]":
 def hil(rig: Path, results: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
     """Exit code, the JSON object and everything else that it said."""
     child = start(rig, results, "--json", *arguments)
-    out, said = child.communicate(timeout=DEADLINE_S)
+    try:
+        out, said = child.communicate(timeout=DEADLINE_S)
+    finally:
+        if child.poll() is None:  # it puts back what it borrowed, and takes its rig down
+            child.send_signal(signal.SIGINT)
+            child.communicate(timeout=DEADLINE_S)
     return child.returncode, json.loads(out), said
 
 

@@ -213,7 +213,7 @@ def test_what_a_dead_run_left_is_taken_down_by_the_next(
 
 def test_half_a_stack_is_taken_down_too(host: Host, rig: Rig, both: list[Drive]) -> None:
     """Killed between two steps, or stopped by a reboot: the array is there, or only its marks."""
-    for spoil in ("true", "mdadm --quiet --stop /dev/md100"):
+    for spoil in ("true", "mdadm --quiet --stop --scan"):
         mark = Mark.new()
         build(host, ["raid10", "lvm"], mark, [drive.node for drive in both], 64 * MIB)
         shell(host, f"dmsetup remove {mark.volume}; {spoil}")

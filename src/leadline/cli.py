@@ -4,11 +4,12 @@ import argparse
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
 from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble, message_of
-from leadline.outcomes import INTERRUPTED_CODE, error_exit_code
+from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, error_exit_code
 
 _COMMANDS = (
     "calibrate",
@@ -51,6 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has gone (`leadline plan | head`): nothing to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception:
+        # Python itself would end with 1, which says that a drive failed.
+        traceback.print_exc()
+        print("leadline: this is a defect of Leadline's own; please report it", file=sys.stderr)
+        return DEFECT_CODE
     return int(code)
 
 

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
-from leadline.running import RUN, claim_of, visit_of
+from leadline.running import RUN, claim_of, subject_of
 
 if TYPE_CHECKING:
     from leadline.inventory.issues import KnownIssue
-    from leadline.visiting import OpenVisit
 
 
 def excuse(item: pytest.Item, issue: "KnownIssue") -> None:
@@ -30,13 +29,13 @@ def while_they_last(item: pytest.Item) -> Iterator[None]:
     """
     from leadline.claims import ClaimFailed
     from leadline.inventory.globs import ANY, fits
+    from leadline.station import opened_visit
 
-    run, visit = item.config.stash[RUN], visit_of(item)
-    issues = run.known_issues(visit) if visit is not None else ()
+    run, subject = item.config.stash[RUN], subject_of(item)
+    issues = run.known_issues(subject) if subject is not None else ()
     of_claim = [each for each in issues if each.excuses and each.claim == claim_of(item)]
     if any(issue.kernel != ANY for issue in of_claim):
-        opened = cast("OpenVisit", item.funcargs["visit"])  # type: ignore[attr-defined]
-        kernel = opened.station.kernel
+        kernel = opened_visit(item).station.kernel
         of_claim = [issue for issue in of_claim if fits(issue.kernel, kernel)]
     valid = [issue for issue in of_claim if not issue.expired(run.today)]
     for issue in valid:

@@ -1,6 +1,6 @@
 """A verdict in words that a sceptical performance engineer can act on."""
 
-from leadline.claims import REQUESTS_PER_S, SECONDS
+from leadline.quantities import REQUESTS_PER_S, SECONDS
 from leadline.remedies import remedy_of
 from leadline.statements import (
     Against,

@@ -47,6 +47,10 @@ class FlashRecord:
     method: str
     voids_unless_whole: bool
     step: Step = "downloading"
+    awaits_power: bool = False
+    """Whether a power cycle activates the image; the drive may say the new revision before."""
+    back: str = ""
+    """The name in the matrix of what it ran before; empty where an older version kept none."""
 
 
 _RECORD = TypeAdapter(FlashRecord)
@@ -159,7 +163,8 @@ class State:
 def state_of(record: FlashRecord, firmware: str | None, trouble: str = "") -> State:
     """What it means that a drive runs `firmware` now; None: it does not say, and why not."""
     again = f"leadline flash --rig {record.rig_file} {record.slot} --resume --allow-flash"
-    back = f"leadline flash --rig {record.rig_file} {record.slot} {record.before} --allow-flash"
+    before = record.back or record.before
+    back = f"leadline flash --rig {record.rig_file} {record.slot} {before} --allow-flash"
     if firmware is None:
         return State(
             f"it does not say which firmware it runs ({trouble})",
@@ -169,6 +174,13 @@ def state_of(record: FlashRecord, firmware: str | None, trouble: str = "") -> St
             f"and put the image on it again ({again})",
         )
     if record.before != record.shows:
+        if firmware == record.shows and record.awaits_power and record.step == "downloading":
+            return State(
+                f"it says {firmware}, which waits for a power cycle, so that it may run "
+                f"{record.before} still",
+                in_doubt=True,
+                remedy=f"finish it ({again}), or put {before} on it anew ({back})",
+            )
         if firmware == record.shows:
             return State(f"it runs {firmware}: the flash took effect", in_doubt=False, remedy="")
         if firmware != record.before:
@@ -187,7 +199,7 @@ def state_of(record: FlashRecord, firmware: str | None, trouble: str = "") -> St
     return State(
         f"it runs {firmware}, and may hold {record.revision}, to be taken up at its next power-on",
         in_doubt=True,
-        remedy=f"finish it ({again}), or put {record.before} on it anew ({back})",
+        remedy=f"finish it ({again}), or put {before} on it anew ({back})",
     )
 
 

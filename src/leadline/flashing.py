@@ -6,6 +6,7 @@ is sent the flash is on record (`flash_record`), until the drive has said what i
 """
 
 import os
+import secrets
 import shutil
 import sys
 import time
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 from leadline.cycling import cycle
 from leadline.drive import microcode
 from leadline.drive.bind import Drive, bind, differences
-from leadline.drive.microcode import Image
+from leadline.drive.microcode import Image, was_refused
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.flash_record import (
     FlashRecord,
@@ -75,11 +76,13 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
     """
     order = _ordered(visit)
     station, cell = visit.station, visit.visit.cell
+    back = _name_of(visit, order.before.identity.firmware)
+    station.put_on[visit.spec.slot] = ""  # nobody knows, until it has said what it runs
     station.live.show(
         f"  {cell.id}: flashing {Path(order.image.path).name} over firmware "
         f"{order.before.identity.firmware}"
     )
-    on_record = _sent(visit, order)
+    on_record = _sent(visit, order, back)
     with _accounted(visit, on_record):
         done = _activated(visit, order, on_record)
     on_record.settled()
@@ -148,7 +151,15 @@ def _read(path: Path, sha256: str | None) -> Image:
     return image
 
 
-def _sent(visit: "OpenVisit", order: _Order) -> OnRecord:
+def _name_of(visit: "OpenVisit", shown: str) -> str:
+    """The name in the matrix of what the drive runs; empty where it has none."""
+    home = visit.station.run.home(visit.visit).cell.firmware
+    likely = (visit.station.put_on.get(visit.spec.slot, home), home)
+    names = [each.revision for each in visit.model.showing(shown)]
+    return next((each for each in (*likely, *names) if each in names), "")
+
+
+def _sent(visit: "OpenVisit", order: _Order, back: str) -> OnRecord:
     """Send the image to the drive, and say how it stands."""
     station, spec = visit.station, order.spec
     place = _as_it_is if spec.method == "program" and spec.runs_on == "here" else _copied
@@ -156,14 +167,14 @@ def _sent(visit: "OpenVisit", order: _Order) -> OnRecord:
         if spec.method != "program":
             require(station.host, "hdparm" if spec.method == "hdparm" else "sg_write_buffer")
         visit.admitted("flash")
-        on_record = begin(station.here_journal, _record(visit, order))
+        on_record = begin(station.here_journal, _record(visit, order, back))
         with _accounted(visit, on_record):
             seconds = _download(visit, order, there)
     station.record.add(Phase(cell=visit.visit.cell.id, name="flash", seconds=seconds))
     return on_record
 
 
-def _record(visit: "OpenVisit", order: _Order) -> FlashRecord:
+def _record(visit: "OpenVisit", order: _Order, back: str) -> FlashRecord:
     spec, rig, method = visit.spec, visit.station.rig, order.spec.method
     return FlashRecord(
         rig=rig.name,
@@ -179,6 +190,8 @@ def _record(visit: "OpenVisit", order: _Order) -> FlashRecord:
         sha256=order.image.sha256,
         method=f"{method} mode {order.spec.mode:X}h" if method == "write-buffer" else method,
         voids_unless_whole=takes_up_at_once(order.spec, order.activates),
+        awaits_power=order.activates == "power-cycle",
+        back=back,
     )
 
 
@@ -204,7 +217,8 @@ def _as_it_is(host: Host, image: Image) -> Iterator[str]:
 def _copied(host: Host, image: Image) -> Iterator[str]:
     """A copy on the rig, its hash taken there; its path, for as long as it is needed."""
     folder = f"{host.state_directory()}/images"
-    path = f"{folder}/{image.sha256[:16]}-{Path(image.path).name}"
+    # Of its own: another drive's flash of the same image removes its copy when it is done.
+    path = f"{folder}/{secrets.token_hex(4)}-{Path(image.path).name}"
     host.run(["mkdir", "-p", folder], deadline=COPY_S)
     host.write_file(path, image.data)
     try:
@@ -239,8 +253,10 @@ def _accounted(visit: "OpenVisit", on_record: OnRecord) -> Iterator[None]:
         if isinstance(error, ProgramMissing):
             on_record.settled()
             raise
-        if isinstance(error.__cause__, ProgramFailed) and record.step == "downloading":
-            record = replace(record, voids_unless_whole=True)  # it was refused, not cut short
+        if record.step == "downloading" and _refused(visit, error.__cause__):
+            record = replace(record, voids_unless_whole=True)  # and not cut short
+        if record.step == "activating" and isinstance(error, RigTrouble):
+            record = replace(record, step="downloading")  # its power may not have been cut
         try:
             found = bind(visit.station.host, visit.spec, any_firmware=True)
         except (DriveFault, RigTrouble, Misuse) as trouble:
@@ -253,6 +269,12 @@ def _accounted(visit: "OpenVisit", on_record: OnRecord) -> Iterator[None]:
         else:
             on_record.settled()
         raise
+
+
+def _refused(visit: "OpenVisit", cause: BaseException | None) -> bool:
+    """Whether nothing of the image is in the drive, by how the program ended that sent it."""
+    spec = visit.spec.flash
+    return spec is not None and isinstance(cause, ProgramFailed) and was_refused(spec, cause)
 
 
 def _activated(visit: "OpenVisit", order: _Order, on_record: OnRecord) -> "PowerCycle | None":

@@ -15,10 +15,10 @@ from leadline.errors import RigTrouble
 from leadline.results.schema import Phase
 
 if TYPE_CHECKING:
-    from leadline.claims import Quantity
     from leadline.drive.bind import Drive
     from leadline.host.connection import Host
     from leadline.load.slices import Slice, SliceSetting
+    from leadline.quantities import Quantity
     from leadline.statements import Ratio
     from leadline.verdict.verdict import Verdict
     from leadline.visiting import OpenVisit

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from leadline.drive.bind import Drive
 from leadline.drive.kernel_events import KernelEvent, concerns
+from leadline.drive.kernel_watch import OVERRUN, lost_records
 from leadline.results.rows import event_row
 
 if TYPE_CHECKING:
@@ -47,9 +48,14 @@ class KernelFaults:
         self._excused.append((first, last, kinds))
 
     def since(self, begin: int, node_id: str) -> list[KernelEvent]:
-        """The events since `begin` that are not excused; each is recorded for the test."""
+        """The events since `begin` that are not excused; each is recorded for the test.
+
+        Raises RigTrouble when there is none, and records of the log were lost since then: what
+        happened to other drives, and what was expected, says nothing of these.
+        """
         faults = []
-        for place, event in enumerate(self._station.watch.since(begin), begin):
+        events = self._station.watch.since(begin)
+        for place, event in enumerate(events, begin):
             if not event.is_error or not self._concerns(event):
                 continue
             excused = any(
@@ -60,6 +66,8 @@ class KernelFaults:
             self._station.record.add(row)
             if not excused:
                 faults.append(event)
+        if lost := not faults and next((each for each in events if each.kind == OVERRUN), None):
+            raise lost_records(self._station.host.name, lost)
         return faults
 
     def _concerns(self, event: KernelEvent) -> bool:

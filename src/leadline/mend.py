@@ -59,7 +59,10 @@ def mend(rigs: Sequence[Rig], run_id: str, logs: ByteLogs | None = None) -> list
     said: list[str] = []
     try:
         with open_host(HostSpec(reach="local")) as here:
-            said += replay(here, run_id=run_id, patience=AGENT_ENDS_S)
+            try:
+                said += replay(here, run_id=run_id, patience=AGENT_ENDS_S)
+            except RigTrouble as trouble:  # of a rig that is this machine; outlets are to go on
+                said.append(f"settings could not be given back: {trouble}")
             said += mend_outlets(here, rigs, logs)
     except RigTrouble as trouble:
         said.append(f"an outlet could not be switched on again: {trouble}")

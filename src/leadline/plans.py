@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from leadline.claims import SECONDS
 from leadline.drive.finding import LINK_LIMIT
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload
+from leadline.quantities import SECONDS
 from leadline.statements import Against, Agreement, Contrast, Ratio, Within
 from leadline.verdict.absolute import judge_absolute, judge_times, typical_time
 from leadline.verdict.contrast import SIGMA_D, edge_of

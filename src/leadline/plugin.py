@@ -27,6 +27,7 @@ from leadline.running import (
     make_run,
     run_from_worker,
     stay_of,
+    subject_of,
     visit_of,
     worker_plan,
 )
@@ -191,8 +192,12 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
     run = config.stash.get(RUN, None)
     if run is None:
         return []
-    wanted = config.option.collectonly and config.get_verbosity() >= 0
-    return [*not_flashed(run), *(described(items, run) if wanted else [])]
+    if config.get_verbosity() < 0:
+        return not_flashed(run)
+    from leadline.report.itinerary import itinerary
+
+    costs = described(items, run) if config.option.collectonly else []
+    return [*not_flashed(run), *itinerary(items, run), *costs]
 
 
 @pytest.hookimpl(trylast=True)
@@ -235,11 +240,10 @@ def _excuse_known_issues(item: pytest.Item, run: Run) -> None:
     from leadline.excuses import excuse
     from leadline.inventory.globs import ANY
 
-    visit = visit_of(item)
-    if visit is None or run.no_excuses:
+    subject = subject_of(item)
+    if subject is None or run.no_excuses:
         return
-    stay = stay_of(item)
-    for issue in run.known_issues(visit if stay is None else stay.candidate):
+    for issue in run.known_issues(subject):
         lasts = issue.excuses and not issue.expired(run.today) and issue.kernel == ANY
         if lasts and issue.claim == claim_of(item):
             excuse(item, issue)
@@ -247,9 +251,17 @@ def _excuse_known_issues(item: pytest.Item, run: Run) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Wait for the word of `leadline hil`, whose virtual rigs boot while tests are collected."""
+    """Wait for the word of `leadline hil`, whose virtual rigs boot while tests are collected.
+
+    Test files that cannot be imported are wrong usage; pytest itself would say interrupted.
+    """
+    if hasattr(session.config, "workerinput"):
+        return  # what it could not collect, the controlling process says
+    broken = 0 if session.config.option.continue_on_collection_errors else session.testsfailed
+    if broken and RUN in session.config.stash:
+        raise pytest.UsageError(f"leadline: {broken} error(s) while tests were collected")
     gate = session.config.option.gate
-    if gate is None or session.config.option.collectonly or hasattr(session.config, "workerinput"):
+    if gate is None or session.config.option.collectonly:
         return
     if os.read(gate, len(GATE_OPEN)) != GATE_OPEN:
         pytest.exit("leadline hil has ended before the rig was up", returncode=3)

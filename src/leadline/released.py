@@ -19,8 +19,8 @@ from leadline.running import CHANGES
 from leadline.statements import AtStation, NotRegressed, side_of
 
 if TYPE_CHECKING:
-    from leadline.claims import Quantity
     from leadline.inventory.plan import Cell
+    from leadline.quantities import Quantity
     from leadline.visiting import OpenVisit
 
 Recorded = Callable[[str], tuple[AtStation, ...]]
@@ -101,7 +101,8 @@ def released_of(visit: "OpenVisit", stay: Stay, item: pytest.Item) -> Released:
         return tuple(found)
 
     def says(cell: "Cell") -> stations.Said | None:
-        return stations.said(record, cell, serial, earlier=stay.stored_baseline)
+        sha256 = visit.station.run.matrix.firmware(cell.model, cell.firmware).sha256
+        return stations.said(record, cell, serial, earlier=stay.stored_baseline, sha256=sha256)
 
     def tell(change: str) -> None:
         item.stash.setdefault(CHANGES, []).append(change)
@@ -126,14 +127,14 @@ def _stood_in(visit: "OpenVisit", stay: Stay, quantity: str) -> tuple[AtStation,
             f"from session to session is not known, which takes {FEWEST_SESSIONS} sessions of "
             f"leadline calibrate; {again}"
         )
-    now_with = replace(visit.conditions(), firmware=cell.firmware)
+    firmware = visit.station.run.matrix.firmware(cell.model, cell.firmware)
+    now_with = replace(visit.conditions(), firmware=firmware.shows)
     if changes := stale(calibration, now_with, datetime.now(UTC)):
         raise Inconclusive(
             f"what is stored of {cell.firmware} may not stand in for it: the rig's calibration is "
             f"stale ({', '.join(changes)}); {again}"
         )
-    sha256 = visit.station.run.matrix.firmware(cell.model, cell.firmware).sha256
-    baseline = stations.Baseline(cell, serial, sha256, calibration.date.timestamp())
+    baseline = stations.Baseline(cell, serial, firmware.sha256, calibration.date.timestamp())
     found = stations.stood_in(visit.station.record, baseline, quantity)
     if not found:
         raise Inconclusive(

@@ -105,6 +105,19 @@ def facts_of(report: pytest.TestReport) -> dict[str, Any]:
     }
 
 
+def _of_a_dead_worker(report: pytest.TestReport) -> dict[str, Any]:
+    """The facts of a test whose worker has died, which xdist reports in its place."""
+    if str(report.when) != "???":
+        return {}
+    name, _, cell = report.nodeid.rpartition("::")[2].partition("[")
+    return {
+        "cell": cell.removesuffix("]"),
+        "claim": name.removeprefix("test_"),
+        "outcome": Ended.DEFECT.value,
+        "message": report.longreprtext,
+    }
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     outcome = facts_of(report).get("outcome")
@@ -122,10 +135,23 @@ class Reporter:
         self._record = record
         self._route = route
         self._rows: dict[str, SummaryRow] = {}
+        self._broken: set[str] = set()
         self._started = time.monotonic()
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._broken.add(report.nodeid)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """What workers could not collect is wrong usage; xdist would say interrupted."""
+        if self._broken and not self._config.option.continue_on_collection_errors:
+            raise pytest.UsageError(
+                f"leadline: {len(self._broken)} error(s) while tests were collected"
+            )
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        facts = facts_of(report)
+        facts = facts_of(report) or _of_a_dead_worker(report)
         if "outcome" not in facts or (report.when == "teardown" and not report.failed):
             return
         self._show(SummaryRow.from_facts(report.nodeid, facts))

@@ -207,12 +207,18 @@ def whole_of(item: pytest.Item) -> str:
     return item.nodeid if stay_of(item) is None else item.nodeid.partition("[")[0]
 
 
+def subject_of(item: pytest.Item) -> "Visit | None":
+    """The visit whose cell a test is about: at a regression station the one to the candidate,
+    whatever the drive has on it now.  None for a test that asks for no drive."""
+    stay = stay_of(item)
+    return visit_of(item) if stay is None else stay.candidate
+
+
 def cell_of(item: pytest.Item) -> str:
-    """The id of the cell that a test of a drive is about: at a regression station, the
-    candidate's, whatever the drive has on it now."""
-    visit, stay = visit_of(item), stay_of(item)
-    assert visit is not None, "it is a test of a drive"
-    return stay.candidate.cell.id if stay is not None else visit.cell.id
+    """The id of the cell that a test of a drive is about."""
+    subject = subject_of(item)
+    assert subject is not None, "it is a test of a drive"
+    return subject.cell.id
 
 
 def claim_of(item: pytest.Item) -> str:

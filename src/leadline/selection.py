@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from leadline.drive_time import CLAIM_S
-from leadline.running import Run, claim_of, stay_of, visit_of
+from leadline.running import Run, claim_of, stay_of, subject_of, visit_of
 
 if TYPE_CHECKING:
     from leadline.inventory.plan import Visit
@@ -48,7 +48,8 @@ def applies(item: pytest.Item, run: Run) -> bool:
     if not _required(item, run, visit) or (writes(item) and not _may_write(item, run)):
         return False
     needs_limit = item.get_closest_marker("claim") and not item.get_closest_marker("no_limit")
-    return not needs_limit or limit_of(item) in run.limits(visit)
+    subject = subject_of(item) or visit
+    return not needs_limit or limit_of(item) in run.limits(subject)
 
 
 def _comparable(item: pytest.Item, run: Run) -> bool:

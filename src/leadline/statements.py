@@ -1,6 +1,6 @@
 """What a test can say of a drive: each statement knows its quantities, its limit, its words.
 
-They are made by what `claims` has, by `cycled.Cycled` and by `multitasking.Multitasking`, and
+They are made by what `quantities` has, by `cycled.Cycled` and by `multitasking.Multitasking`, and
 settled by `judge`.
 """
 
@@ -13,7 +13,7 @@ from leadline.errors import Misuse
 from leadline.load.slices import SliceSetting
 
 if TYPE_CHECKING:
-    from leadline.claims import Curve, Load, Quantity
+    from leadline.quantities import Curve, Load, Quantity
     from leadline.trace.rounds import ReplayedTrace
     from leadline.verdict.regression import Firmware
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Self
+from typing import Self, cast
 
 import pytest
 
@@ -125,12 +125,17 @@ class Stations:
     def visit(self, visit: Visit) -> Iterator[OpenVisit]:
         """One drive with one firmware, bound and leased for as long as the visit lasts."""
         station = self.station(visit.cell.rig)
-        with station.latching(), OpenVisit(station, visit) as opened:
-            try:
-                yield opened
-            finally:
-                place = visit.cell.rig, visit.cell.slot
-                self._left[place] = visit, opened.drive.identity.firmware
+        place = visit.cell.rig, visit.cell.slot
+        opened = OpenVisit(station, visit)
+        try:
+            with station.latching(), opened:
+                try:
+                    yield opened
+                finally:
+                    self._left[place] = visit, opened.drive.identity.firmware
+        finally:
+            if place not in self._left and visit.cell.slot in station.put_on:
+                self._left[place] = visit, "that nobody knows"  # it was flashed, and not opened
 
     def _bring_home(self) -> None:
         """Put every drive back on the firmware that the rig file says it came with.
@@ -166,6 +171,12 @@ class Stations:
 @contextmanager
 def watched(item: pytest.Item) -> Iterator[None]:
     """A test's call, with the kernel log watched and its claims counted."""
-    visit: OpenVisit = item.funcargs["visit"]  # type: ignore[attr-defined]
+    visit = opened_visit(item)
     with visit.station.latching(), visit.test(item):
         yield
+
+
+def opened_visit(item: pytest.Item) -> OpenVisit:
+    """The fixture `visit` of a test of a drive, once it is set up."""
+    assert isinstance(item, pytest.Function)
+    return cast(OpenVisit, item.funcargs["visit"])

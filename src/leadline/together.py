@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pytest
 
-from leadline.claims import Load
+from leadline.depths import admit_depths
 from leadline.drive import queue_depth
 from leadline.drive.conditions import Conditions, look, together
 from leadline.drive.disturbances import Asked, compare
@@ -32,6 +32,7 @@ from leadline.load.precondition import precondition, price
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.target import CACHES, DEFAULT_CACHE_BYTES, check_span
 from leadline.load.workload import Workload, random_mix, random_read
+from leadline.quantities import Load
 from leadline.results.schema import Environment, Phase
 from leadline.stack.build import Layer, build, check, drives_of
 from leadline.stack.dismantle import dismantle
@@ -196,6 +197,8 @@ class Group:
         remarks: dict[str, str],
     ) -> Sequence[Slice]:
         """One batch for the claim `name`, the depths of all put back; as `OpenVisit.measure`."""
+        for member in self.members:
+            admit_depths(member, wanted)
         visit.under_way(workload, wanted)
         seeds = [secrets.randbits(31) for _ in wanted]
         before = self._look(before=True)

@@ -1,7 +1,7 @@
 """One visit: one drive with one firmware, from the lease to the last test on it."""
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,14 +12,7 @@ import pytest
 
 from leadline.calibration import store
 from leadline.calibration.known import noise_of
-from leadline.claims import (
-    Claim,
-    Load,
-    NeverAsserted,
-    NothingOnRecord,
-    NotJudgedHere,
-    NotPromised,
-)
+from leadline.claims import NeverAsserted, NothingOnRecord, NotJudgedHere, NotPromised
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
 from leadline.depths import admit_depths
@@ -36,11 +29,10 @@ from leadline.flashing import flash, runs
 from leadline.host.hugepages import reserved
 from leadline.host.lease import Lease, holder_text, take
 from leadline.host.programs import require
-from leadline.hunt import hunt
 from leadline.inventory.must import overlooked
 from leadline.inventory.plan import Visit
-from leadline.judge import SliceJudge, no_hunt
-from leadline.keeping import Keeping
+from leadline.judge import SliceJudge
+from leadline.judging import Measured, judge_for
 from leadline.kernel_faults import KernelFaults, told
 from leadline.load.fio import FIO_MINIMUM, run_slices
 from leadline.load.jobs import hugepages_needed
@@ -50,19 +42,15 @@ from leadline.load.target import span_of
 from leadline.load.workload import Workload
 from leadline.plans import Noise
 from leadline.power.cycle import PowerCycle
-from leadline.results.rows import cell_row, finding_row, verdict_facts
+from leadline.quantities import Load
+from leadline.results.rows import cell_row, finding_row
 from leadline.results.schema import Environment, Phase
-from leadline.running import RECORDED, VERDICTS, cell_of, claim_of, repeating, stay_of, whole_of
-from leadline.selection import budget_of
+from leadline.running import RECORDED
 from leadline.stack.leftover import take_down_marked
-from leadline.verdict.verdict import Verdict
 from leadline.vetting import Vetting, vet
 
 if TYPE_CHECKING:
     from leadline.station import Station
-
-Measured = Callable[..., Sequence[Slice]]
-"""What measures a batch as `OpenVisit.measure` does."""
 
 # How long a slice is to begin with; the judge lengthens it for a drive that needs more.
 SLICE_S = {"ssd": 0.5, "hdd": 1.0}
@@ -242,35 +230,7 @@ class OpenVisit:
         self, item: pytest.Item, slice_s: float | None = None, by: Measured | None = None
     ) -> SliceJudge:
         """Settles the claims of one test; its slices are so long to begin with."""
-        name = claim_of(item)
-        live, cell = self.station.live, self.visit.cell.id
-        about = cell if stay_of(item) is None else cell_of(item)
-        keeping = Keeping(self.station.record, cell, name, about)
-
-        def keep_slice(side: str, measured: Slice) -> None:
-            live.slice(cell, name, side, measured)
-            keeping.slice(judge, side, measured)
-
-        def keep_verdict(claim: Claim, verdict: Verdict, explanation: str) -> None:
-            live.clear()
-            keeping.verdict(judge, claim, verdict, explanation)
-            item.stash.setdefault(VERDICTS, []).append(verdict_facts(verdict, explanation))
-
-        remarks: dict[str, str] = {}
-        budget = budget_of(item, self.station.run)
-        judge = SliceJudge(
-            cell=about,
-            measure=partial(by or self.measure, name=name, remarks=remarks),
-            remarks=remarks,
-            keep_slice=keep_slice,
-            keep_verdict=keep_verdict,
-            slice_s=slice_s or SLICE_S[self.model.class_],
-            budget_s=budget.claim_s,
-            curve_budget_s=budget.curve_s,
-            repeat=repeating(self.station.run, self.station.rig, whole_of(item)),
-            noise=self.noise(),
-            hunt=partial(hunt, self) if by is None else no_hunt,
-        )
+        judge = judge_for(self, item, slice_s or SLICE_S[self.model.class_], by)
         self._judges.append(judge)
         return judge
 

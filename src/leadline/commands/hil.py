@@ -25,7 +25,7 @@ from leadline.host.connection import open_host
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
 from leadline.inventory.rig import HostSpec, Rig, load_rig
-from leadline.inventory.stations import route_of
+from leadline.inventory.stations import Route, route_of
 from leadline.mend import mend, mend_power
 from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, USAGE_CODE, Ended, ended_by, exit_code
 from leadline.power.byte_log import ByteLogs, folder_of_run
@@ -42,7 +42,8 @@ SUITE = Path(leadline.__file__).parent / "suite"
 VIRTUAL_RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
 _PYTEST_INTERRUPTED, _PYTEST_USAGE, _PYTEST_NO_TESTS = 2, 4, 5
 # pytest's options whose value could be mistaken for a path: `-k tests` selects by name.
-_WITH_VALUE = {"-k", "-m", "-n", "-o", "-p", "-r", "-W", "--deselect", "--ignore", "--junitxml"}
+_WITH_VALUE = {"-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W", "--deselect", "--ignore"}
+_WITH_VALUE |= {"--junitxml", "--rootdir", "--basetemp", "--confcutdir"}
 _COLLECTS = frozenset({"--collect-only", "--collectonly", "--co"})
 _EXAMPLES = """\
 What is not listed here goes to pytest (leadline hil -k depth -x -n 2).
@@ -83,9 +84,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the suite; the exit code of the contract.  Raises Misuse and RigTrouble."""
     started = time.monotonic()
     command = f"leadline hil {' '.join(arguments.rest)}".strip()
+    # Before the run: the files may be other ones hours later.
+    route = _route(arguments) if arguments.json else Route((), ())
     final, record = conduct(arguments, command)
     if arguments.json:
-        lost = _losses(arguments, record)
+        lost = [loss.as_json() for loss in losses(_rows(record), route)]
         print(json.dumps(_summary(record, final, time.monotonic() - started, lost)))
     record.close()
     return final
@@ -179,10 +182,16 @@ def names_tests(words: Sequence[str]) -> bool:
     """Whether there is a path among pytest's arguments, to take the place of the suite."""
     before = ["", *words]
     return any(
-        Path(word.partition("::")[0]).exists()
+        _is_of_tests(word)
         for option, word in zip(before, words, strict=False)
         if not word.startswith("-") and option not in _WITH_VALUE
     )
+
+
+def _is_of_tests(word: str) -> bool:
+    """A report that an option unknown to us has written before is no file of tests."""
+    path = Path(word.partition("::")[0])
+    return path.exists() and (path.is_dir() or path.suffix == ".py")
 
 
 def _tell(sentence: str) -> None:
@@ -280,8 +289,11 @@ class Child:
 
 def _translate(code: int, record: Record, *, interrupted: bool) -> int:
     """The exit code of the contract from pytest's own and from what the record says."""
-    if interrupted or code == _PYTEST_INTERRUPTED:
+    if interrupted:
         return INTERRUPTED_CODE
+    found = exit_code(Ended(row.outcome) for row in record.outcomes())
+    if code == _PYTEST_INTERRUPTED:  # so it says of -x with several workers, too
+        return found or INTERRUPTED_CODE
     if code == _PYTEST_USAGE:
         return USAGE_CODE
     if code == _PYTEST_NO_TESTS:
@@ -293,24 +305,25 @@ def _translate(code: int, record: Record, *, interrupted: bool) -> int:
         return USAGE_CODE
     if code not in (0, 1):
         return DEFECT_CODE
-    found = exit_code(Ended(row.outcome) for row in record.outcomes())
     return found or code
 
 
-def _losses(arguments: argparse.Namespace, record: Record) -> list[dict[str, object]]:
-    """What candidates lose, by the plan and by how the tests ended."""
+def _route(arguments: argparse.Namespace) -> Route:
+    """How the drives go through their visits, by the plan."""
     rigs = [load_rig(path) for path in arguments.rig or [VIRTUAL_RIG]]
     visits = plan(rigs, load_matrix(arguments.matrix))
-    rows = [
+    words = " ".join(arguments.rest).replace("=", " ")
+    return route_of(visits, stored_baseline=f"--baseline {STORED}" in words)
+
+
+def _rows(record: Record) -> list[SummaryRow]:
+    return [
         SummaryRow.from_facts(
             row.node,
             {"cell": row.cell, "claim": row.claim, "outcome": row.outcome, "message": row.message},
         )
         for row in record.outcomes()
     ]
-    words = " ".join(arguments.rest).replace("=", " ")
-    route = route_of(visits, stored_baseline=f"--baseline {STORED}" in words)
-    return [loss.as_json() for loss in losses(rows, route)]
 
 
 def _summary(

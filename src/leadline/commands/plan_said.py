@@ -88,8 +88,11 @@ def _unserved(planned: Planned) -> Iterator[str]:
 def _sums(planned: Planned) -> Iterator[str]:
     covered, cost = planned.coverage, planned.effort
     yield f"of {covered.wanted} cells of the matrix, {covered.served} are served"
+    flashes = f"{cost.flashes} flash{'' if cost.flashes == 1 else 'es'}"
+    if cost.flashes_to_compare > cost.flashes:
+        flashes += f" ({cost.flashes_to_compare} where candidates are compared)"
     yield (
-        f"{cost.flashes} flash{'' if cost.flashes == 1 else 'es'}, at most "
+        f"{flashes}, at most "
         f"{cost.drive_time_s / 60:.0f} min of drive time ({CLAIM_S:g} s for each limit), "
         f"{cost.longest_path_s / 60:.0f} min of it on the busiest path"
     )

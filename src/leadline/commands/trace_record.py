@@ -113,6 +113,8 @@ def _from_text(arguments: argparse.Namespace) -> "tuple[Recorded, str, int, str]
 
     if arguments.capacity is None or arguments.where is None:
         raise Misuse("--from: say of which drive it is, too: --capacity BYTES and --where TEXT")
+    if not 0 < arguments.capacity < 1 << 63:
+        raise Misuse(f"--capacity: found {arguments.capacity}, expected the drive's size in bytes")
     shown = plain(str(arguments.text))
     try:
         with arguments.text.open("rb") as lines:

@@ -114,8 +114,8 @@ def bind(
 
     ``firmware`` is the revision to expect when it is not the rig file's, as after
     flashing; ``or_firmware`` are others that will do, for a drive that an earlier run left
-    with one of them; with ``any_firmware`` whichever will, for one whose flash went wrong;
-    ``controller`` the rig file's entry, held against the HBA when given.
+    with one of them; with ``any_firmware`` whichever will, and whatever capacity, for
+    one that was just flashed; ``controller`` the rig file's entry, held against the HBA when given.
 
     Raises RigTrouble when the drive is not there, is there twice, does not answer, or hangs
     on another controller; Misuse when it is there and is not what the rig file says;
@@ -147,10 +147,12 @@ def bind(
             f"than the rig file says: {'; '.join(elsewhere)}. Found: {drive.controller}. Nothing "
             "was changed. Connect it where the rig file has it, or correct `controllers` there"
         )
-    if identity.capacity_bytes is not None and identity.capacity_bytes != found.size_bytes:
+    # After a flash the drive may say another: whoever asked for any firmware compares the two.
+    known_bytes = None if any_firmware else identity.capacity_bytes
+    if known_bytes is not None and known_bytes != found.size_bytes:
         raise RigTrouble(
             f"slot {spec.slot}: the kernel on {host.name} takes {node} for {found.size_bytes} "
-            f"bytes and the drive says {identity.capacity_bytes}; rescan it "
+            f"bytes and the drive says {known_bytes}; rescan it "
             f"(write 1 to /sys/block/{found.name}/device/rescan) or power-cycle it"
         )
     return drive

@@ -15,7 +15,7 @@ from leadline.errors import Misuse
 _REMEDY = (
     "give 512 raw bytes, or the hex words of `hdparm --Istdout` or `sg_sat_identify -HHH` whole"
 )
-_HEADER = re.compile(r"/dev/[^\s:]+:")  # hdparm names the device first
+_HEADER = re.compile(r"/dev/\S+:")  # hdparm names the device first
 _TOKEN = re.compile(r"\S+")
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2}){1,2}")
 _TEXT = re.compile(rb"[\t\n\r -~]*")

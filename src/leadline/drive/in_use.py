@@ -13,6 +13,7 @@ from typing import Any
 from leadline.drive.text import plain
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host
+from leadline.host.trouble import ProgramFailed
 
 DEADLINE_S = 30.0
 _MOUNTS, _SWAPS = "/proc/self/mountinfo", "/proc/swaps"
@@ -134,7 +135,9 @@ def _tree(host: Host, devices: Sequence[str]) -> list[Node]:
     argv = ["lsblk", "--json", "--all", "--output", "NAME,KNAME,TYPE,MAJ:MIN", *devices]
     finished = host.run(argv, deadline=DEADLINE_S, check=False)
     if finished.exit_code != 0:
-        return []  # the device is gone
+        if devices:
+            return []  # the device is gone
+        raise ProgramFailed(host.name, argv, finished.exit_code, finished.stdout, finished.stderr)
     return parse_tree(host.name, finished.stdout)
 
 

@@ -126,6 +126,14 @@ class KernelLog:
             self._choices[choice[1]] = choice[2]
 
 
+def lost_records(host_name: str, event: KernelEvent) -> RigTrouble:
+    """What it means that the kernel's log was overrun, and what to do."""
+    return RigTrouble(
+        f"{host_name}: {event.text}, so that nobody knows what it said; enlarge it "
+        "(log_buf_len=4M on the kernel's command line) or quieten what fills it"
+    )
+
+
 class KernelWatch:
     """Follows one rig's kernel log; survives the host's reboots.  For one thread at a time.
 
@@ -185,10 +193,7 @@ class KernelWatch:
             events = tuple(event for event in events if _is_about(event, drive))
         lost = next((event for event in events if event.kind == OVERRUN), None)
         if lost and not any(event.is_error for event in events):
-            raise RigTrouble(
-                f"{self._host.name}: {lost.text}, so that nobody knows what it said; enlarge it "
-                "(log_buf_len=4M on the kernel's command line) or quieten what fills it"
-            )
+            raise lost_records(self._host.name, lost)
         return events
 
     def clock(self) -> float:

@@ -5,6 +5,7 @@ DOWNLOAD MICROCODE (SAT-4, ACS-4); Linux's own libata has no such translation, s
 hdparm, which sends DOWNLOAD MICROCODE itself, is the way.
 """
 
+import errno
 import hashlib
 from dataclasses import dataclass
 
@@ -30,6 +31,8 @@ _NOT_READY, _MEDIUM_HARDWARE, _ILLEGAL, _ATTENTION, _PROTECTED = 2, 3, 5, 6, 7
 _CHANGED = b"Microcode has been changed"
 """Of unit attentions 3Fh/01h and 3Fh/16h, in sg3_utils' words (SPC-4)."""
 _INVALID_OPCODE, _ABORTED, _FILE, _TIMEOUT = 9, 11, 15, 33
+# hdparm ends with the errno of what failed: these are of its file and its own rights.
+_NOT_SENT = frozenset({errno.EPERM, errno.ENOENT, errno.ENOMEM, errno.EACCES})
 
 
 @dataclass(frozen=True)
@@ -130,10 +133,23 @@ def explained(
     who = f"slot {drive.spec.slot}: {drive.identity.model} {drive.identity.serial}"
     said = last_lines(failed.stderr) or last_lines(failed.stdout)
     if spec.method == "hdparm":
-        owner, why = _hdparm_refused(drive)
+        owner, why = _hdparm_refused(drive, failed.exit_code)
     else:
         owner, why = _write_buffer_refused(spec, drive, failed)
     return owner(f"{who}: {why} ({failed.argv[0]} ended with exit code {failed.exit_code}){said}")
+
+
+def was_refused(spec: FlashSpec, failed: ProgramFailed) -> bool:
+    """Whether a download was refused, so that nothing of it is kept, and did not break off.
+
+    One that ended by a timeout, a reset or a signal may have reached the drive whole; what a
+    vendor's program does, nobody knows.
+    """
+    code = failed.exit_code
+    if spec.method == "write-buffer":
+        refusals = (_NOT_READY, _ILLEGAL, _PROTECTED, _INVALID_OPCODE, _ABORTED, _FILE)
+        return code in refusals or 50 < code < 97
+    return spec.method == "hdparm" and code > 0
 
 
 Refusal = tuple[type[DriveFault] | type[RigTrouble] | type[Misuse], str]
@@ -147,7 +163,9 @@ _MEANT: dict[int, Refusal] = {
 }
 
 
-def _hdparm_refused(drive: Drive) -> Refusal:
+def _hdparm_refused(drive: Drive, code: int) -> Refusal:
+    if code < 0 or code in _NOT_SENT:
+        return RigTrouble, "DOWNLOAD MICROCODE was not sent, or hdparm was ended in the middle"
     says = drive.identify.microcode.download if drive.identify else "unknown"
     if says == "enabled":
         return DriveFault, (

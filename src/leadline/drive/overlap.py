@@ -16,7 +16,7 @@ from leadline.drive.bind import Drive
 from leadline.errors import DriveFault
 from leadline.host.connection import Host
 from leadline.host.programs import overhear
-from leadline.host.trouble import DeadlinePassed
+from leadline.host.trouble import DeadlinePassed, ProgramFailed
 
 Source = Literal["libata", "scsi"]
 
@@ -97,7 +97,7 @@ def probe(host: Host, drive: Drive) -> Overlap:
     """Offer a few queued reads and watch them reach the drive; it reads and changes nothing.
 
     Raises TracingMissing when the kernel cannot show it, DriveFault when the reads do
-    not end within a minute, RigTrouble when fio is missing.
+    not end within a minute, RigTrouble when fio is missing or ends before it has read.
     """
     source: Source = "libata" if drive.link else "scsi"
     with tracing.instance(host, drive) as instance:
@@ -112,7 +112,11 @@ def probe(host: Host, drive: Drive) -> Overlap:
                 f"{DEADLINE_S:.0f} s; the kernel log shows what the drive did"
             ) from error
         text = host.read_file(f"{instance}/trace").decode("ascii", "replace")
-    return read_trace(text, source, _place(drive, source))
+    seen = read_trace(text, source, _place(drive, source))
+    if done.exit_code and not any("READ" in name for name in seen.opcodes):
+        # It offered nothing: its engine is missing, say.  That is not the drive's doing.
+        raise ProgramFailed(host.name, _fio(drive.node), done.exit_code, done.stdout, done.stderr)
+    return seen
 
 
 def read_trace(text: str, source: Source, place: tuple[int, ...]) -> Overlap:

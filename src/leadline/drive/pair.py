@@ -69,8 +69,11 @@ class Pair:
     def missing(self, expected: Collection[str]) -> tuple[str, ...]:
         """The quirks that are expected and that the kernel does not report.
 
-        Raises Inconclusive where it may apply such a quirk without a word.
+        Nothing is missing where libata has no part in the pair, as behind a SAS HBA.  Raises
+        Inconclusive where it may apply such a quirk without a word.
         """
+        if not self.port:
+            return ()
         applied = {quirk.name for quirk in self.quirks}
         lacking = tuple(name for name in expected if name not in applied)
         if not self.whole_log or quirks.names_them(self.kernel):

@@ -21,6 +21,9 @@ PINNED = {
     "queue/wbt_lat_usec": "0",  # write-back throttling off
     "link_power_management_policy": "max_performance",
 }
+KEPT_BY_FIRMWARE = "keep_firmware_settings"
+"""The link's power as the BIOS left it: Linux 6.9 and later say so of ports that are external, and
+do not take the word back (`ata_scsi_lpm_store` in drivers/ata/libata-sata.c)."""
 NR_REQUESTS = "queue/nr_requests"
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)
 
@@ -39,6 +42,8 @@ def pin(host: Host, journal: Journal, drive: Drive) -> Mapping[str, str]:
         if name in before:
             journal.borrow(paths[name])
     for name, value in PINNED.items():
+        if before.get(name) == KEPT_BY_FIRMWARE:
+            continue
         if name in before and before[name] != value:
             _change(host, journal, paths[name], value)
     _admit_all_requests(host, journal, drive, paths[NR_REQUESTS])

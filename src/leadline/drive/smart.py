@@ -77,7 +77,8 @@ ERROR_COUNTERS = tuple(_INDICTS)
 _COUNTERS = (*ERROR_COUNTERS, "power_cycles", "start_stops", "load_cycles", "unsafe_shutdowns")
 # Phy events that a power cycle or a reset causes too: SATA 3.x table "Phy event counter
 # identifiers", 009h PhyRdy to PhyNRdy, 00Ah register FIS after COMRESET; SAS: loss of sync, resets.
-_PHY_ROUTINE = re.compile(r"PhyNRdy|COMRESET|loss_of_dword|phy_reset")
+# Those that smartctl has no name for may count anything: some drives have a clock there.
+_PHY_ROUTINE = re.compile(r"PhyNRdy|COMRESET|loss_of_dword|phy_reset|^Vendor specific$|^Unknown$")
 
 
 def snapshot(host: "Host", node: str) -> SmartSnapshot:

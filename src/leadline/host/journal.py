@@ -29,7 +29,7 @@ from urllib.parse import quote
 
 from leadline.errors import RigTrouble
 from leadline.host.connection import FileTrouble, Host
-from leadline.host.trouble import printable
+from leadline.host.trouble import DeadlinePassed, printable
 
 Record = dict[str, Any]
 
@@ -311,6 +311,8 @@ def _restore(host: Host, settings: dict[str, Record], journal: str) -> list[str]
         except FileTrouble as trouble:
             if trouble.errno not in GONE:
                 failed.append(f"{trouble}; write {record['old']!r} there by hand, remove {journal}")
+        except DeadlinePassed as late:  # a drive that hangs holds its own attributes alone
+            failed.append(f"{late}; write {record['old']!r} to {path} by hand, remove {journal}")
     if failed:
         raise RigTrouble("; ".join(failed))
     return said

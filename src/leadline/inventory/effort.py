@@ -8,6 +8,7 @@ from typing import Literal
 from leadline.drive_time import CLAIM_S
 from leadline.inventory.matrix import Matrix
 from leadline.inventory.plan import Cell, Visit
+from leadline.inventory.stations import route_of
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Effort:
 
     flashes: int
     """With those that put the drives back on the firmware that they came with."""
+    flashes_to_compare: int
+    """The same where candidates are compared: between two of them the drive comes home."""
     drive_time_s: float
     """At most, of all claims that have a limit; a curve takes longer, most claims less."""
     longest_path_s: float
@@ -63,5 +66,13 @@ def effort(visits: Sequence[Visit], matrix: Matrix) -> Effort:
     for visit in visits:
         seconds = drive_time_s(visit.cell, matrix)
         paths[visit.shared_path] = paths.get(visit.shared_path, 0.0) + seconds
-    flashes = sum(step.does == "flash" for step in order(visits))
-    return Effort(flashes, sum(paths.values()), max(paths.values(), default=0.0))
+    return Effort(
+        _flashes(visits),
+        _flashes(route_of(visits).visits),
+        sum(paths.values()),
+        max(paths.values(), default=0.0),
+    )
+
+
+def _flashes(visits: Sequence[Visit]) -> int:
+    return sum(step.does == "flash" for step in order(visits))

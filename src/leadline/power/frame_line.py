@@ -18,6 +18,10 @@ class Query:
     sent: bytes
     read: Callable[[bytes], dict[int, bool] | None]
 
+    def is_answered_by(self, heard: bytes) -> bool:
+        """Whether what was heard is a whole answer."""
+        return self.read(heard) is not None
+
 
 class FrameLine:
     """A session with a board.
@@ -80,7 +84,7 @@ class FrameLine:
         for query in self._queries:
             heard = self._session.ask(
                 query.sent,
-                lambda heard, query=query: query.read(heard) is not None,  # type: ignore[misc]
+                query.is_answered_by,
                 step="status",
                 deadline_s=ANSWER_S,
             )

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from leadline.errors import RigTrouble
+from leadline.errors import Misuse, RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import DeadEntry, Journal, close_dead_entry, dead_entries
 from leadline.inventory.pdu import PduSpec
@@ -120,7 +120,7 @@ def _restore(dead: DeadEntry, logs: ByteLogs | None) -> tuple[list[str], list[st
     for record in dead.data["outlets"]:
         try:
             said.append(f"{_switched_on(record, logs)}, after run {dead.run} of {dead.time}")
-        except RigTrouble as trouble:
+        except (RigTrouble, Misuse) as trouble:  # Misuse: a password that is not set here
             failed.append(str(trouble))
     if not failed and (record := dead.data["rescan"]):
         spec_of_host = HostSpec.model_validate(record["host"])

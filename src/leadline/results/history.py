@@ -3,11 +3,12 @@
 import time
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Select, or_, select
+from sqlalchemy import Exists, Select, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from leadline.results.schema import CellRow, SliceRow
+from leadline.results.schema import CellRow, SliceRow, VerdictRow
 from leadline.statements import History, Recorded
+from leadline.verdict.verdict import Outcome
 
 if TYPE_CHECKING:
     from leadline.inventory.plan import Cell
@@ -41,10 +42,12 @@ def latest_session(
     """The clean slices that were last kept under `side` for a drive of this model and firmware.
 
     With `own`, of the drive with this serial number on this rig, in another run than this
-    one; else of a drive with another, on any rig.  None where there is no such session.
+    one; else of a drive with another, on any rig.  Sessions that were found to disagree with
+    what was on record are passed over.  None where there is no such session.
     """
     with Session(record.engine) as session:
-        for run, name, other in session.execute(_sessions(record.run_id, cell, serial, own)):
+        sessions = _sessions(record.run_id, cell, serial, own).where(~_disagreed(side))
+        for run, name, other in session.execute(sessions):
             query = select(SliceRow.rate, SliceRow.taken).where(
                 SliceRow.run == run, SliceRow.cell == name, SliceRow.side == side, SliceRow.clean
             )
@@ -54,6 +57,20 @@ def latest_session(
                 day = time.strftime("%Y-%m-%d %H:%M", time.localtime(rows[-1].taken))
                 return Recorded(rates, f"{side} of {other}, {day}, run {run}")
     return None
+
+
+def _disagreed(side: str) -> Exists:
+    """Whether a session was found to differ from what was on record then.
+
+    It is no record for the next to be held against: a drive that has become slower would agree
+    with itself, when the test is repeated.
+    """
+    return exists().where(
+        VerdictRow.run == CellRow.run,
+        VerdictRow.cell == CellRow.cell,
+        VerdictRow.outcome == Outcome.FAIL,
+        VerdictRow.statement.startswith(f"{side} agrees with ", autoescape=True),
+    )
 
 
 def _sessions(run_id: str, cell: "Cell", serial: str, own: bool) -> Select[str, str, str]:

@@ -39,7 +39,7 @@ def cell_row(
         slot=cell.slot,
         model=cell.model,
         serial=drive.identity.serial,
-        firmware=drive.identity.firmware,
+        firmware=cell.firmware,  # two builds may show one revision, which is in the details
         controller=cell.controller,
         details={
             **drive_facts(drive, smart),

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from leadline.drive.identify_changes import Log
@@ -87,12 +87,16 @@ def stood_in(record: "Record", baseline: Baseline, quantity: str) -> tuple[AtSta
     return ()
 
 
-def said(record: "Record", cell: "Cell", serial: str, *, earlier: bool) -> Said | None:
+def said(
+    record: "Record", cell: "Cell", serial: str, *, earlier: bool, sha256: str | None
+) -> Said | None:
     """What the drive said of itself when it was last visited in `cell`, in this run; with
-    `earlier`, before it too.  None if it was not, or is no ATA drive."""
+    `earlier`, before it too, with the image of that hash.  None if it was not, or is no ATA
+    drive."""
     of_cell = select(CellRow).where(CellRow.cell == cell.id, CellRow.serial == serial)
-    if not earlier:
-        of_cell = of_cell.where(CellRow.run == record.run_id)
+    in_this = CellRow.run == record.run_id
+    same = CellRow.details["image_sha256"].as_string() == sha256
+    of_cell = of_cell.where(or_(in_this, same) if earlier else in_this)
     with Session(record.engine) as session:
         row = session.scalars(of_cell.order_by(CellRow.id.desc()).limit(1)).first()
         if row is None or not row.details.get("identify"):

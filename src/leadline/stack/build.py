@@ -111,7 +111,9 @@ def _raid0(host: Host, mark: Mark, below: Sequence[str], size: int | None) -> st
 
 def _array(host: Host, mark: Mark, below: Sequence[str], words: Sequence[str]) -> str:
     taken = set(host.list_dir("/sys/block"))
-    node = next(f"/dev/md{n}" for n in range(_FIRST_MD, 1 << 20) if f"md{n}" not in taken)
+    # Each stack begins elsewhere: another worker may be about to take the first that is free.
+    first = _FIRST_MD + int(mark.digits[-2:], 16)
+    node = next(f"/dev/md{n}" for n in range(first, 1 << 20) if f"md{n}" not in taken)
     named = [f"--uuid={mark.md_uuid}", f"--name={mark.name}"]
     common = ["--metadata=1.2", "--chunk=512", f"--raid-devices={len(below)}"]
     _run(host, "mdadm", "--create", node, "--run", "--quiet", *common, *named, *words, *below)

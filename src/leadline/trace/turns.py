@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from leadline.depths import admit_depths
 from leadline.drive import queue_depth, settings
 from leadline.plans import alternating
 from leadline.results.schema import Environment
@@ -105,10 +106,12 @@ def turns(visit: "OpenVisit") -> Iterator[Turns]:
     """The drive of a visit made ready for replays, and its queue depth given back.
 
     It is written to where both keys allow it.  Raises as `OpenVisit.admitted` does, and
-    DriveFault where something has taken away the NCQ that the drive has.
+    DriveFault where something has taken away the NCQ that the drive has, be it since the ladder
+    was climbed.
     """
     station = visit.station
     depth = depth_of(visit)  # by the ladder, which is climbed before anything is set
+    admit_depths(visit, ())  # no NCQ is brought back that error handling has switched off
     writes = visit.spec.writes == "allowed" and station.run.allow_writes
     visit.admitted("write" if writes else "change a setting")
     settings.pin(station.host, station.journal, visit.drive)

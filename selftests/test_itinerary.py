@@ -1,0 +1,62 @@
+"""What a run says that it is going to do, before it does anything."""
+
+import pytest
+
+from selftests.vendor import run, vendor
+
+__all__ = ["vendor"]  # a fixture
+
+TESTS = """
+import pytest
+
+def test_alone(visit): pass
+
+@pytest.mark.no_limit
+def test_compares(released): pass
+"""
+HEAD = "leadline: "
+
+
+def itinerary(vendor: pytest.Pytester, *words: str) -> list[str]:
+    """The lines that say it."""
+    vendor.makepyfile(TESTS)
+    lines = run(vendor, "--collect-only", *words).stdout.lines
+    places = [n for n, line in enumerate(lines) if line.startswith(HEAD) and " to " in line]
+    if not places:
+        return []
+    first = places[0] + 1
+    after = next(n for n, line in enumerate(lines[first:], first) if not line.startswith("  "))
+    return [lines[places[0]], *lines[first:after]]
+
+
+def test_each_visit_is_said_with_what_is_done_and_why(vendor: pytest.Pytester) -> None:
+    assert itinerary(vendor) == [
+        "leadline: 4 visits to 2 drives, 2 flashes:",
+        "  virtual-ssd1-LEADLINE_VSSD-1.0: released, on the drive; 2 tests",
+        "  virtual-ssd1-LEADLINE_VSSD-1.1: candidate, held against 1.0, flashed; 3 tests",
+        "  virtual-ssd1-LEADLINE_VSSD-1.0-visit3: again, after 1.1, flashed; 1 test",
+        "  virtual-scsi1-LEADLINE_VSCSI-1.0: released, on the drive; 1 test",
+    ]
+
+
+def test_the_way_home_is_a_flash_and_may_be_left_out(vendor: pytest.Pytester) -> None:
+    chosen = ("-k", "alone and VSSD")
+    assert itinerary(vendor, *chosen)[0] == "leadline: 2 visits to 1 drive, 2 flashes:"
+    assert itinerary(vendor, *chosen, "--keep-firmware")[0] == (
+        "leadline: 2 visits to 1 drive, 1 flash:"
+    )
+
+
+def test_a_drive_that_only_one_firmware_is_tested_of_is_flashed_with_it(
+    vendor: pytest.Pytester,
+) -> None:
+    assert itinerary(vendor, "-k", "alone and VSSD-1.1")[1:] == [
+        "  virtual-ssd1-LEADLINE_VSSD-1.1: candidate, held against 1.0, flashed; 1 test"
+    ]
+
+
+@pytest.mark.parametrize("words", [("-k", "nothing_of_the_kind"), ("-q",)])
+def test_nothing_is_said_of_nothing_nor_when_quiet(
+    vendor: pytest.Pytester, words: tuple[str, ...]
+) -> None:
+    assert itinerary(vendor, *words) == []

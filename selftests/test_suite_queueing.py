@@ -1,0 +1,68 @@
+"""The suite's tests of queueing, where the matrix has it that a pair must not queue."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from leadline.drive.bind import Identity
+from leadline.inventory.rig import DriveSpec
+from leadline.suite import test_identity
+from selftests.vendor import MATRIX, run, vendor
+
+__all__ = ["vendor"]  # a fixture
+
+NEEDS_A_QUEUE = (
+    "test_queue_depth.py",
+    "test_streams.py",
+    "test_multitasking.py",
+    "test_scaling.py",
+    "test_layers.py",
+    "test_agreement.py",
+    "at_depth_8_are_as_fast_as_released",
+    "whole_queue_is_as_fast",
+    "busy_server_is_as_fast",
+)
+AHCI = "    driver: ahci\n    description: Intel ICH9"
+MUST_NOT = """\
+    driver: ahci
+    must_not_queue: [{model: LEADLINE VSSD, firmware: "*", source: a page}]
+    description: Intel ICH9"""
+WORDS = ("--collect-only", "-q", "-m", "soak", "--allow-writes", "--pyargs", "leadline.suite")
+
+
+def test_they_are_left_out(vendor: pytest.Pytester) -> None:
+    text = MATRIX.read_text().replace("image: rigs/", f"image: {MATRIX.parent}/rigs/")
+    assert AHCI in text
+    (vendor.path / "m.yaml").write_text(text.replace(AHCI, MUST_NOT))
+    usual = [line for line in run(vendor, *WORDS).stdout.lines if "ssd1" in line]
+    barred = [
+        line for line in run(vendor, *WORDS, "--matrix=m.yaml").stdout.lines if "ssd1" in line
+    ]
+    for name in set(NEEDS_A_QUEUE) - {"test_multitasking.py"}:
+        assert any(name in line for line in usual), name
+    assert [line for name in NEEDS_A_QUEUE for line in barred if name in line] == []
+    assert any("kept_from_it" in line for line in barred)
+    assert any("one_at_a_time_are_as_fast_as_released" in line for line in barred)
+
+
+SPEC = {"slot": "a", "serial": "S", "controller": "c", "firmware": "G2010150"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said", "holds"),
+    [("sata", "ACME DISK", True), ("sas", "V ACME DISK", True), ("sata", "V ACME DISK", False)],
+)
+def test_a_drive_is_itself_by_what_its_firmware_shows_and_perhaps_without_its_vendor(
+    protocol: str, said: str, holds: bool
+) -> None:
+    spec = DriveSpec.model_validate({**SPEC, "model": "ACME DISK", "protocol": protocol})
+    drive = SimpleNamespace(identity=Identity(said, "S", None, "G2010150", 512))
+    rebuilt = SimpleNamespace(revision="G2010150-rebuilt", shows="G2010150")
+    matches = cast(Callable[..., None], test_identity.test_identity_matches_rig_file)
+    if holds:
+        matches(drive, spec, rebuilt)
+        return
+    with pytest.raises(AssertionError):
+        matches(drive, spec, rebuilt)

@@ -1,0 +1,342 @@
+"""The language of the tests: quantities and curves, and what can be said of them.
+
+    assert random_read.at(depth=8) >= 3 * random_read.at(depth=1)
+    assert random_read.at(depth=32).mb_per_s >= 200
+    assert random_read.at(depth=8).agrees_with(random_read.at(depth=16), within=0.05)
+    assert random_read.at(depth=8).has_not_regressed(released, within=0.03)
+    assert random_read.curve().has_no_dip()
+    assert random_read.arrives_as(request_limits.promise(MIB))
+
+`random_read.at(depth=8)` is a `Quantity`: something that can be measured and has
+not been yet.  Saying something of it makes a `Claim`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, NoReturn, TypeGuard
+
+from leadline.claims import Claim, Judge, stated
+from leadline.drive.request_limits import Promise, in_binary
+from leadline.errors import Misuse
+from leadline.load.slices import SliceSetting, offered_for
+from leadline.load.workload import SECTOR_BYTES, Workload
+from leadline.statements import (
+    Against,
+    Agreement,
+    Arrival,
+    AsRecorded,
+    Bound,
+    History,
+    NoCollapse,
+    NoDip,
+    Ratio,
+    share,
+)
+
+if TYPE_CHECKING:
+    from leadline.released import Released
+
+REQUESTS_PER_S, MB_PER_S, SECONDS = "requests/s", "MB/s", "s"
+DIP_TOLERANCE = 0.04
+"""Half of the dip that must be found, 8 %: see `verdict.curve.DIP_TOLERANCE`."""
+
+
+WHOLE_CURVE = 32
+"""The deepest point of a curve that nobody gave depths for, as NCQ has it; SAS drives hold more."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """A workload on the drive of this test; what a fixture such as `random_read` hands out."""
+
+    workload: Workload
+    judge: Judge
+    full_depth: int
+    kernel_depth: int | None = None
+    most_drives: int = 1
+    channels: int | None = None
+
+    def __repr__(self) -> str:
+        return self.workload.name  # pytest prints the arguments of a test that failed
+
+    def at(
+        self,
+        *,
+        depth: int | None = None,
+        offered: int | None = None,
+        threads: int | None = None,
+        size: int | None = None,
+        drives: int = 1,
+    ) -> "Quantity":
+        """The rate, in requests a second, that the drive gives under this load.
+
+        `depth` sets the device queue depth and offers a little more than that, so that
+        the drive's queue is never short; depth 1 therefore means commands that are not
+        queued.  `offered` or `threads` alone leave the device queue depth as the kernel set
+        it and vary what the load generator keeps in flight.  `threads` share what is offered,
+        by default one request each; of a sequential workload each is a stream, in a zone of
+        the drive that is its own.  `size` is that of each request, in bytes, where it is not
+        the workload's own.  Over several `drives` each has that depth, and its part of what is
+        offered.  Raises Misuse on a depth that the drive cannot hold, where threads cannot share
+        alike, and on a size that is no multiple of a sector.
+        """
+        if depth is None and offered is None and threads is None:
+            raise Misuse(f"{self.workload.name}.at() needs depth=, offered= or threads=")
+        asked = {"depth": depth, "offered": offered, "threads": threads, "drives": drives}
+        for name, value in asked.items():
+            if value is not None and value < 1:
+                raise Misuse(f"{self.workload.name}.at({name}={value}): {name} starts at 1")
+        if drives > self.most_drives:
+            raise Misuse(f"{self.workload.name}.at({drives=}): it has {self.most_drives}")
+        if depth is not None and depth > self.full_depth:
+            raise Misuse(
+                f"{self.workload.name}.at(depth={depth}): this drive and its controller hold "
+                f"at most {self.full_depth} requests"
+            )
+        named = _named(depth, offered, threads, drives)
+        jobs = threads or drives
+        if offered is None:
+            offered = threads or drives * offered_for(depth or self.full_depth)
+        if offered % jobs or jobs % drives:
+            raise Misuse(f"{self.workload.name}.at({named}): each thread offers as much as another")
+        if size is not None and (size < SECTOR_BYTES or size % SECTOR_BYTES):
+            raise Misuse(f"{self.workload.name}.at(size={size}): a multiple of {SECTOR_BYTES}")
+        named += f", size={in_binary(size)}" if size else ""
+        device_depth = depth or self.kernel_depth or self.full_depth
+        made = Quantity(self, device_depth, offered, named, threads=jobs, block_bytes=size)
+        return replace(made, drives=drives)
+
+    def arrives_as(self, promise: Promise) -> Claim:
+        """Claim that requests of the size that is promised for are served, and that they reach
+        the drive as large as is promised."""
+        huge_page = promise.page_bytes if promise.huge else None
+        arrival = Arrival(self, promise.asked, promise.guaranteed, huge_page, str(promise))
+        return stated(arrival, self.judge)
+
+    def curve(self, depths: Sequence[int] | None = None) -> "Curve":
+        """The rate over the device queue depth: at `depths`, or at each up to WHOLE_CURVE.
+
+        Raises Misuse on fewer than three depths, on one that is there twice, and on one that
+        the drive cannot hold.
+        """
+        whole = range(1, min(self.full_depth, WHOLE_CURVE) + 1)
+        wanted = sorted(whole if depths is None else depths)
+        if len(set(wanted)) < max(3, len(wanted)):
+            raise Misuse(f"{self.workload.name}.curve({depths}): at least three depths, each once")
+        return Curve(self, tuple(self.at(depth=depth) for depth in wanted))
+
+
+def _named(depth: int | None, offered: int | None, threads: int | None, drives: int) -> str:
+    """What was asked for, without what goes without saying."""
+    if threads is None and depth is not None and offered == drives * offered_for(depth):
+        offered = None
+    asked = {"depth": depth, "offered": offered, "threads": threads}
+    asked["drives"] = drives if drives > 1 else None
+    return ", ".join(f"{name}={value}" for name, value in asked.items() if value is not None)
+
+
+def _refuse(what: str, instead: str) -> Callable[..., NoReturn]:
+    def refused(self: object, *_: object) -> NoReturn:
+        raise Misuse(f"{what} of what is not measured yet means nothing; {instead}")
+
+    return refused
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """A rate not yet measured, times a factor.  It scales and compares, and nothing else."""
+
+    load: Load
+    device_depth: int
+    offered_depth: int
+    named: str
+    factor: float = 1.0
+    source: str = ""
+    unit: str = REQUESTS_PER_S
+    volume_bytes: int | None = None
+    threads: int = 1
+    block_bytes: int | None = None
+    drives: int = 1
+
+    # numpy numbers on the left would otherwise try to spread themselves over us.
+    __array_ufunc__ = None
+
+    def __mul__(self, factor: float) -> "Quantity":
+        if not _is_number(factor):
+            return NotImplemented
+        if not factor > 0:
+            raise Misuse(f"{factor} * {self}: a scale factor must be above 0")
+        source = str(getattr(factor, "source", self.source))
+        return replace(self, factor=self.factor * float(factor), source=source)
+
+    __rmul__ = __mul__
+
+    def __ge__(self, other: object) -> Claim:
+        return self._claim(other, ">=")
+
+    def __le__(self, other: object) -> Claim:
+        return self._claim(other, "<=")
+
+    __gt__ = _refuse("'>'", "write >=")
+    __lt__ = _refuse("'<'", "write <=")
+    __eq__ = _refuse("'=='", "write >= or <=, for two measured rates are never equal")
+    __ne__ = _refuse("'!='", "write >= or <=, for two measured rates are never equal")
+    __bool__ = _refuse("the truth", "compare it: random_read.at(depth=8) >= ...")
+    __hash__ = None  # type: ignore[assignment]  # what cannot be compared cannot be a key
+
+    @property
+    def plain(self) -> "Quantity":
+        """The same without its factor."""
+        return replace(self, factor=1.0, source="")
+
+    @property
+    def without_ncq(self) -> "Quantity":
+        """The same by commands that are not queued."""
+        return replace(self, device_depth=1, named=f"{self.named}, NCQ off")
+
+    @property
+    def mb_per_s(self) -> "Quantity":
+        """The same as a bandwidth: rate times request size, in 10^6 bytes a second."""
+        return replace(self, unit=MB_PER_S)
+
+    @property
+    def request_bytes(self) -> int:
+        """The size of each request."""
+        return self.block_bytes or self.load.workload.block_bytes
+
+    def time_for(self, volume_bytes: int) -> "Quantity":
+        """The same as the seconds that so many bytes take, as in `<= 60`.
+
+        Raises Misuse for less than one request.
+        """
+        if not volume_bytes >= self.request_bytes:
+            raise Misuse(f"{self}.time_for({volume_bytes}): bytes, at least one request")
+        return replace(self, unit=SECONDS, volume_bytes=volume_bytes)
+
+    def in_unit(self, rate: float) -> float:
+        """What a rate of so many requests a second is in `unit`, without the factor."""
+        if self.unit == REQUESTS_PER_S:
+            return rate
+        bandwidth = rate * self.request_bytes
+        return bandwidth / 1e6 if self.volume_bytes is None else self.volume_bytes / bandwidth
+
+    def agrees_with(self, other: "Quantity | History", *, within: float) -> Claim:
+        """Claim that the two differ by at most `within`: 0.05 is 5 %, of whichever is smaller.
+
+        The other may be what is on record, of this drive or of others of its kind.  To agree
+        with that on a load which NCQ does not change would be no evidence, so that there NCQ
+        has to make a difference on this drive.  Raises Misuse when either has a factor, on two
+        sizes, and as comparing does.
+        """
+        if isinstance(other, History):
+            if self.factor != 1.0 or self.unit != REQUESTS_PER_S:
+                raise Misuse(f"{self}.agrees_with({other}): rates without factors are on record")
+            limit = share(within, "within")
+            source = str(getattr(within, "source", ""))
+            found = other.find(str(self))
+            return stated(AsRecorded(self, found, limit, other.of, source), self.load.judge)
+        self._comparable(other, "agrees with")
+        if self.block_bytes != other.block_bytes:
+            raise Misuse(f"{self}.agrees_with({other}): requests of two sizes do not agree")
+        if self.factor != 1.0 or other.factor != 1.0:
+            raise Misuse(f"{self}.agrees_with({other}): quantities without factors agree")
+        limit = share(within, "within")
+        return stated(Agreement(self, other, limit, getattr(within, "source", "")), self.load.judge)
+
+    @property
+    def setting(self) -> SliceSetting:
+        """The settings of one slice of this quantity, its length left to the judge."""
+        return SliceSetting(
+            device_depth=self.device_depth,
+            offered_depth=self.offered_depth,
+            jobs=self.threads,
+            block_bytes=self.block_bytes,
+            drives=self.drives,
+        )
+
+    def _claim(self, other: object, direction: Bound) -> Claim:
+        if _is_number(other):
+            figure = float(other)
+            if not 0.0 < figure < float("inf"):
+                raise Misuse(f"{self} {direction} {other!r}: a rate is finite and above 0")
+            source = str(getattr(other, "source", ""))
+            return stated(Against(self, direction, figure, source), self.load.judge)
+        right = self._comparable(other, direction)
+        return stated(Ratio(self, direction, right), self.load.judge)
+
+    def has_not_regressed(self, released: "Released", *, within: float) -> Claim:
+        """Claim that the candidate keeps all but `within` (0.03 is 3 %) of what the released
+        firmware gives, by slices of both from regression stations.
+
+        Raises Misuse when it has a factor or another unit than requests a second.
+        """
+        if self.factor != 1.0 or self.unit != REQUESTS_PER_S:
+            raise Misuse(
+                f"{self}.has_not_regressed({released}): rates without factors are recorded"
+            )
+        limit = share(within, "within")
+        source = str(getattr(within, "source", ""))
+        return stated(released.statement(self, limit, source), self.load.judge)
+
+    def _comparable(self, other: object, word: str) -> "Quantity":
+        if not isinstance(other, Quantity):
+            raise Misuse(
+                f"{self} {word} {other!r}: a quantity is compared with a number or with another "
+                f"quantity, as in {self} {word} {self.load.workload.name}.at(depth=1)"
+            )
+        if other.load.judge is not self.load.judge:
+            raise Misuse(f"{self} {word} {other}: the two are loads on different drives")
+        if other.load.workload != self.load.workload:
+            raise Misuse(f"{self} {word} {other}: slices of two workloads are not interleaved")
+        if SECONDS in (self.unit, other.unit):
+            raise Misuse(f"{self} {word} {other}: a time is held against a number of seconds")
+        if other.unit != self.unit:
+            raise Misuse(f"{self} {word} {other}: one is in {self.unit}, the other in {other.unit}")
+        if other.block_bytes != self.block_bytes and self.unit != MB_PER_S:
+            raise Misuse(f"{self} {word} {other}: of two sizes; compare them .mb_per_s")
+        return other
+
+    def __str__(self) -> str:
+        plain = f"{self.load.workload.name}.at({self.named})"
+        if self.unit == MB_PER_S:
+            plain += ".mb_per_s"
+        elif self.volume_bytes is not None:
+            plain += f".time_for({self.volume_bytes / 1e9:g} GB)"
+        return plain if self.factor == 1 else f"{self.factor:g} * {plain}"
+
+    __repr__ = __str__
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    # An array has a __float__ too, and Real has numpy's numbers.
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The rates of one workload over its device queue depths, lowest first; not yet measured."""
+
+    load: Load
+    points: tuple[Quantity, ...]
+
+    __bool__ = _refuse("the truth", "ask for something: curve.has_no_dip()")
+
+    def has_no_dip(self, tolerance: float = DIP_TOLERANCE) -> Claim:
+        """Claim that no depth lies below its neighbours' chord by more than `tolerance`."""
+        limit = share(tolerance, "tolerance")
+        return stated(NoDip(self, limit, getattr(tolerance, "source", "")), self.load.judge)
+
+    def does_not_collapse(self, within: float = 0.1) -> Claim:
+        """Claim that the last depth keeps all but `within` of the best rate before it."""
+        limit = share(within, "within")
+        return stated(NoCollapse(self, limit, getattr(within, "source", "")), self.load.judge)
+
+    def __str__(self) -> str:
+        depths = ", ".join(str(point.device_depth) for point in self.points)
+        whole = range(self.points[0].device_depth, self.points[-1].device_depth + 1)
+        if len(whole) == len(self.points):
+            depths = f"{whole[0]} to {whole[-1]}"
+        return f"{self.load.workload.name}.curve(depth {depths})"
+
+    __repr__ = __str__
