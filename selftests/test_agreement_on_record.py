@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leadline.claims import ClaimFailed, NothingOnRecord, Unsettled
-from leadline.errors import Misuse
+from leadline.errors import Inconclusive, Misuse
 from leadline.inventory.plan import Cell
 from leadline.judge import SliceJudge
 from leadline.load.workload import random_read
@@ -99,7 +99,23 @@ def test_what_was_measured_with_nothing_to_agree_with_is_on_record_afterwards() 
     nobody = History("this drive's own record", lambda side: None)
     with pytest.raises(NothingOnRecord, match=r"own record under .*is on record now"):
         assert first.load().at(offered=32).agrees_with(nobody, within=0.25)
-    assert first.sides.count(SIDE) == 4
+    assert first.sides.count(SIDE) == 16
+
+
+def test_slices_that_are_too_short_are_lengthened_before_they_go_on_record() -> None:
+    """A slow disk: else nothing clean would ever be there, and every run would be the first."""
+    first = Settled(SliceDrive({32: 100, 1: 95}))
+    nobody = History("this drive's own record", lambda side: None)
+    with pytest.raises(NothingOnRecord):
+        assert first.load().at(offered=32).agrees_with(nobody, within=0.25)
+    assert first.sides.count(SIDE) == 20, "four were too short"
+
+
+def test_what_cannot_go_on_record_is_said_and_why() -> None:
+    first = Settled(SliceDrive({32: 7000, 1: 1000}, spoil="other-io"))
+    nobody = History("this drive's own record", lambda side: None)
+    with pytest.raises(Inconclusive, match=r"could not be put there: other-io: "):
+        assert first.load().at(offered=32).agrees_with(nobody, within=0.25)
 
 
 def test_what_is_not_on_record_is_refused() -> None:

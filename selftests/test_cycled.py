@@ -180,6 +180,8 @@ def test_a_fault_of_the_drive_ends_them_and_no_power_is_cut_any_more(kept: Kept)
     for abrupt in (True, False):
         with pytest.raises(DriveFault, match="not ready"):
             Cycled(cycles, kept.reads.judge, abrupt).times(2)
+    with pytest.raises(DriveFault, match="not ready"):
+        Cycled(cycles, kept.reads.judge).times(1)
     assert len(power.cuts) == 2
 
 

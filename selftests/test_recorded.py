@@ -317,6 +317,24 @@ def test_reads_and_writes_of_a_mix_count_together() -> None:
     assert run.figures.samples is None
 
 
+@pytest.mark.parametrize(
+    ("rw", "options", "percent"),
+    [
+        ("randrw", {}, 50),
+        ("randrw", {"rwmixread": "70"}, 70),
+        ("randrw", {"rwmixwrite": "30"}, 70),
+        ("randread", {"rwmixread": "70"}, None),
+    ],
+)
+def test_how_many_of_a_mix_are_reads(rw: str, options: dict[str, str], percent: int | None) -> None:
+    assert run_of(fio3(4000, 8, rw, asked=options)).asked.read_percent == percent
+
+
+def test_a_share_that_is_none_is_said() -> None:
+    with pytest.raises(Unusable, match="its rwmixread is 'most', expected a percentage"):
+        run_of(fio3(4000, 8, "randrw", asked={"rwmixread": "most"}))
+
+
 def test_what_a_file_says_is_shown_without_its_escape_sequences() -> None:
     document = fio3(5000, 8, filename="/dev/\x1b[2Jsda")
     run = run_of({**document, "fio version": "fio-\x1b]0;3.33"})

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from leadline.errors import Misuse
 from leadline.run_id import RUN_ID, new_run_id
 from leadline.running import Run, make_run, repeating, run_from_worker, worker_plan
 from selftests.vendor import MATRIX, RIG
@@ -47,6 +48,14 @@ def test_the_command_that_repeats_a_test_has_what_this_run_was_given(
     assert repeating(run, rig, "test_x.py") == (
         f"leadline hil --rig {RIG} --matrix {mine} --allow-writes --drive-time 20 test_x.py"
     )
+
+
+@pytest.mark.parametrize("seconds", [0.0, -5.0, float("nan"), float("inf")])
+def test_a_drive_time_that_is_none_is_refused_before_any_is_spent(
+    pytestconfig: pytest.Config, seconds: float
+) -> None:
+    with pytest.raises(Misuse, match=r"--drive-time \S+: seconds, more than 0"):
+        made(pytestconfig, drive_time=seconds)
 
 
 def test_the_second_key_for_flashing(pytestconfig: pytest.Config, tmp_path: Path) -> None:

@@ -72,6 +72,17 @@ def test_a_parallel_drive_passes_and_one_at_a_time_is_not_queueing() -> None:
     assert "randread at depth 16 >= 2 x that at depth 1 does not hold" in said
 
 
+def test_a_limit_of_a_mix_is_held_against_that_mix_alone() -> None:
+    claim = f"random_mix_{USUAL}"
+    yardstick = ssd({claim: limit(2.0)}, preconditioned=True)
+    runs = sweep(PARALLEL, "randrw", asked={"rwmixread": "70"})
+    assert outcomes(runs, yardstick)[claim] == "PASS"
+    half = sweep(PARALLEL, "randrw")
+    assert unsupported(claim, half, yardstick).why == (
+        "the limit is for 70 % reads, and these are 50 %"
+    )
+
+
 def test_a_verdict_says_what_it_rests_on() -> None:
     found = finding(USUAL, sweep(PARALLEL), ssd())
     assert found.files == ("randread 8", "randread 1")

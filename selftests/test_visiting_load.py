@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from leadline.claims import ClaimFailed, NotPromised
+from leadline.drive.identify import decode
 from leadline.drive.ladder import Rung
 from leadline.drive.overlap import Overlap
 from leadline.errors import DriveFault, RigTrouble
@@ -18,6 +19,7 @@ from leadline.results.stored import read_run
 from leadline.running import VERDICTS
 from leadline.station import Station
 from leadline.visiting import OpenVisit
+from selftests.identify_images import image
 from selftests.slice_drive import SliceDrive
 from selftests.visit_world import Bench, bench, kept, opened, station, watch_of
 
@@ -205,6 +207,11 @@ def test_a_sata_drive_may_be_asked_for_every_tag_and_another_for_what_the_kernel
     assert opened.load(random_read(), request.node).full_depth == 32
     opened.rebound(replace(bench.drive, identify=None, queue_depth=64))
     assert opened.load(random_read(), request.node).full_depth == 64
+    opened.rebound(replace(bench.drive, identify=None, queue_depth=1))
+    assert opened.load(random_read(), request.node).full_depth == 32, "1 is a setting"
+    shallow = decode(image(model="MODEL", serial="SERIAL-a", words={75: 15}))
+    opened.rebound(replace(bench.drive, identify=shallow))
+    assert opened.load(random_read(), request.node).full_depth == 16, "by its own word"
 
 
 @pytest.mark.parametrize(("rate", "slice_s"), [(1e6, 0.5), (40.0, 2.4)])

@@ -37,9 +37,9 @@ class Cycles:
 
     def at_least(self, count: int, *, abrupt: bool) -> None:
         """Carry out those that are missing for so many; raises what `cycling.cycle` does."""
+        if self._fault is not None:
+            raise self._fault  # whoever asks later: the one that failed is not among those done
         while len(self.done[abrupt]) < count:
-            if self._fault is not None:
-                raise self._fault
             try:
                 self.done[abrupt].append(self.carry_out(abrupt=abrupt))
             except DriveFault as fault:

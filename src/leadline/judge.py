@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from leadline.claims import Claim, NothingOnRecord, Settled
 from leadline.diagnosis import of_ratio
+from leadline.errors import Inconclusive
 from leadline.evidence import Block, Evidence
 from leadline.explain import explain
 from leadline.judge_arrival import settle_arrival
@@ -37,6 +38,8 @@ from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Outcome, Verdict
 
 FEWEST_BLOCKS = 4
+BLOCKS_ON_RECORD = 16
+"""Of a first session: a later one can be held against no more than these."""
 """Blocks in a batch: the first look needs so many."""
 LONGEST_BATCH_S = 16.0
 """A batch is one process of the load generator, so a killed run loses no more than this."""
@@ -143,7 +146,19 @@ class SliceJudge:
         return Settled(verdict, explanation)
 
     def _put_on_record(self, said: AsRecorded) -> NoReturn:
-        self._batch(plan_of_record(said, self.noise), self.slice_s, range(FEWEST_BLOCKS))
+        plan, evidence, number = plan_of_record(said, self.noise), Evidence(self.slice_s), 0
+        while len(evidence.blocks) < BLOCKS_ON_RECORD and evidence.spent_s < self.budget_s:
+            numbers = range(number, number + FEWEST_BLOCKS)
+            evidence.take(self._batch(plan, evidence.seconds, numbers))
+            number += FEWEST_BLOCKS
+            if evidence.voids():
+                break
+        if evidence.voids() or len(evidence.blocks) < FEWEST_BLOCKS:
+            why = "; ".join((*evidence.voids(), *self.remarks.values())) or TOO_FEW
+            raise Inconclusive(
+                f"nothing is on record of {said.whose} under {said.quantity}, and what this drive "
+                f"does could not be put there: {why}"
+            )
         raise NothingOnRecord(
             f"nothing is on record of {said.whose} under {said.quantity}; what this drive does has "
             "been measured and is on record now"

@@ -108,7 +108,7 @@ def differences(row: VerdictRow, slices: Sequence[SliceRow]) -> tuple[Difference
         for each, stored in zip(measured, slices, strict=True):
             found += _of_columns(each, stored)
         again = _again(row, basis, Replay(measured, [each.side for each in slices]))
-    except (Diverged, Misuse, ValueError, ArithmeticError) as error:
+    except (Diverged, Misuse, ValueError, ArithmeticError, AssertionError, LookupError) as error:
         return (*found, _unlike("verdict", row.outcome, f"none: {_one_line(error)}"))
     return tuple(dict.fromkeys((*found, *_of_verdict(row, again))))
 

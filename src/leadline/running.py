@@ -1,6 +1,7 @@
 """One run of the suite, as every process of it knows it: its rigs, its plan, its options."""
 
 import json
+import math
 import shlex
 import sys
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from leadline.errors import Misuse
 from leadline.run_id import new_run_id, run_day
 
 if TYPE_CHECKING:
@@ -154,6 +156,9 @@ def _run(
     *,
     today: date,
 ) -> Run:
+    seconds = config.option.drive_time
+    if seconds is not None and not 0.0 < seconds < math.inf:
+        raise Misuse(f"--drive-time {seconds:g}: seconds, more than 0")
     return Run(
         id=run_id,
         command=shlex.join(sys.argv),
@@ -164,7 +169,7 @@ def _run(
         results=config.option.results.absolute(),
         allow_writes=config.option.allow_writes,
         no_excuses=config.option.no_excuses,
-        drive_time_s=config.option.drive_time,
+        drive_time_s=seconds,
         today=today,
         allow_flash=config.option.allow_flash,
         keep_firmware=config.option.keep_firmware,

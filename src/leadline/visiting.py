@@ -221,7 +221,7 @@ class OpenVisit:
 
         It is measured on the drive, or `by` somebody else, called as `measure` is.
         """
-        full = queue_depth.NCQ_DEPTH if self.drive.identify else self.kernel_queue_depth
+        full = queue_depth.deepest(self.station.host, self.drive)
         judge = self.judge(item, self.first_slice_s(), by)
         channels = self.model.channels if by is None else None
         return Load(workload, judge, full, kernel_depth=self.kernel_queue_depth, channels=channels)

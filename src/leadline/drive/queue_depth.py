@@ -19,6 +19,22 @@ def path(drive: Drive) -> str:
     return f"/sys/block/{drive.name}/device/queue_depth"
 
 
+def deepest(host: Host, drive: Drive) -> int:
+    """How many requests the drive and its adapter hold at once, whatever the setting is now.
+
+    An ATA drive says it in IDENTIFY word 75 (ACS-4), and one that has no NCQ is taken to hold all
+    tags: the ladder says why it does not.  Another holds as many as the kernel has set, or 32.
+    """
+    found = host.read_files([f"/sys/class/scsi_host/{drive.controller.scsi_host}/can_queue"])
+    (said,) = found.values() or (None,)
+    adapter = int(said) if said and said.strip().isdigit() else 0
+    own = drive.identify.ncq.queue_depth if drive.identify else (drive.queue_depth or 1)
+    if drive.identify is None:
+        own = max(own, NCQ_DEPTH)
+    limits = [limit for limit in (own, adapter) if limit > 1]
+    return min([*limits, *([NCQ_DEPTH] if drive.identify else [])])
+
+
 def read(host: Host, drive: Drive) -> int:
     """The device queue depth now, as the kernel says it.
 

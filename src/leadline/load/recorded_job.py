@@ -37,6 +37,7 @@ _AGREED = (
     ("target", "devices"),
     ("rw", "kinds of load (rw)"),
     ("block_bytes", "block sizes (bs)"),
+    ("read_percent", "shares of reads (rwmixread)"),
     ("engine", "engines"),
     ("depth", "depths (iodepth)"),
 )

@@ -34,7 +34,8 @@ class JobOptions:
     or file, "" when the options name none; `block_bytes` None when sizes are mixed.
     `throttle` is the option that holds the load back, "" if none; `in_turn` says that the
     job waited for the ones before it; `cached` that pages may come from the host's memory;
-    `sample_ms` how often rates are sampled, None when nobody said.
+    `sample_ms` how often rates are sampled, None when nobody said; `read_percent` how many of a
+    mix are reads, None for no mix.
     """
 
     rw: str
@@ -47,6 +48,7 @@ class JobOptions:
     throttle: str
     in_turn: bool
     sample_ms: float | None
+    read_percent: int | None = None
 
     @property
     def synchronous(self) -> bool:
@@ -75,7 +77,20 @@ def job_options(document: Mapping[str, Any], entry: Mapping[str, Any]) -> JobOpt
         throttle=next((name for name in _THROTTLES if _is_on(options, name)), ""),
         in_turn=_is_on(options, "stonewall") or "wait_for" in options,
         sample_ms=_sample_ms(options),
+        read_percent=_read_percent(options) if rw in ("rw", "readwrite", "randrw") else None,
     )
+
+
+def _read_percent(options: Mapping[str, str]) -> int:
+    """As fio has it: of rwmixread and rwmixwrite the one that is given, else half."""
+    for name, turned in (("rwmixread", False), ("rwmixwrite", True)):
+        text = options.get(name)
+        if text is None:
+            continue
+        if not re.fullmatch(r"[0-9]{1,3}", text) or int(text) > 100:
+            raise Unusable(f"its {name} is {text[:40]!r}, expected a percentage")
+        return 100 - int(text) if turned else int(text)
+    return 50
 
 
 def _merged(document: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, str]:

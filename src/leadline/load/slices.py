@@ -175,4 +175,5 @@ def _held_enough(slice_: Slice) -> bool:
     setting, held = slice_.setting, slice_.drive_depth
     if setting.device_depth is None or held is None:
         return True
-    return held >= LEAST_HELD * min(setting.device_depth, setting.offered_depth)
+    offered = max(1, setting.offered_depth // setting.drives)  # it is counted on one of them
+    return held >= LEAST_HELD * min(setting.device_depth, offered)

@@ -23,6 +23,7 @@ QUEUEING_SOURCE = (
 DEEP_ENOUGH = 8
 """Least depth from which a flat curve says that nothing is queued."""
 CLAIM_BYTES = 4096
+CLAIM_READ_PERCENT = 70
 USUAL = "depth_8_over_depth_1"
 _RATIO = re.compile(r"(?P<load>[a-z_]*?)depth_(?P<top>\d+)_over_depth_(?P<bottom>\d+)")
 _PREFIXES = {
@@ -171,6 +172,11 @@ def _unfit(found: Mapping[int, RecordedRun]) -> str:
         if run.asked.block_bytes != CLAIM_BYTES:
             size = "mixed sizes" if run.asked.block_bytes is None else f"{run.asked.block_bytes}"
             return f"the limit is for requests of {CLAIM_BYTES} bytes, and these are of {size}"
+        if run.asked.read_percent not in (None, CLAIM_READ_PERCENT):
+            return (
+                f"the limit is for {CLAIM_READ_PERCENT} % reads, and these are "
+                f"{run.asked.read_percent} %"
+            )
     return ""
 
 
