@@ -142,10 +142,15 @@ def wait_for_slices(results: Path) -> None:
     "signals",
     [
         [signal.SIGINT],
-        [signal.SIGINT, signal.SIGINT],
-        [signal.SIGTERM],
-        [signal.SIGHUP, signal.SIGTERM, signal.SIGINT],
         [signal.SIGKILL],
+        *(
+            pytest.param(signals, marks=pytest.mark.long)
+            for signals in (
+                [signal.SIGINT, signal.SIGINT],
+                [signal.SIGTERM],
+                [signal.SIGHUP, signal.SIGTERM, signal.SIGINT],
+            )
+        ),
     ],
     ids=lambda signals: "-".join(number.name for number in signals),
 )

@@ -163,6 +163,7 @@ def test_a_load_goes_through_layers_that_are_gone_afterwards(
     visit.admitted("write").release()
 
 
+@pytest.mark.long
 def test_two_drives_are_worth_two_by_themselves_and_in_raid_0(
     rig: Rig, path: Path, tmp_path: Path, host: Host
 ) -> None:
@@ -211,6 +212,7 @@ def test_what_a_dead_run_left_is_taken_down_by_the_next(
     assert dead_entries(host, ENTRY) == []
 
 
+@pytest.mark.long
 def test_half_a_stack_is_taken_down_too(host: Host, rig: Rig, both: list[Drive]) -> None:
     """Killed between two steps, or stopped by a reboot: the array is there, or only its marks."""
     for spoil in ("true", "mdadm --quiet --stop --scan"):

@@ -104,7 +104,7 @@ def on_ide(rig: Path) -> Path:
     text = rig.read_text()
     for old, new in (
         ('pci_address: "0000:00:1f.2"', 'pci_address: "0000:00:04.0"'),
-        ('pci_id: "8086:2922"', 'pci_id: "8086:7010"'),
+        ('    pci_id: "8086:2922"\n', ""),  # of the one that it has, the matrix knows better
         ("driver: ahci", "driver: ata_piix"),
         ("bus: ahci", "bus: ide"),
     ):

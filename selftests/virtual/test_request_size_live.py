@@ -171,7 +171,11 @@ def test_without_tracing_the_counters_tell_the_mean(sata: Unit, host: Host) -> N
     ("fault", "said"),
     [
         ("{over_kib: 256}", "requests of this size fail: Input/output error"),
-        ("{over_kib: 256, fails: false, seconds: 4}", "requests of this size stall"),
+        pytest.param(
+            "{over_kib: 256, fails: false, seconds: 4}",
+            "requests of this size stall",
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["fails", "stalls"],
 )
