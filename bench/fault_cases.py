@@ -332,3 +332,13 @@ CASES: Mapping[str, Callable[[random.Random], Case]] = {
     "V25b": disabled_later,
     "no-queue": not_promised,
 }
+
+UNTRIED: Mapping[str, str] = {
+    "V8": "no claim of stalls in the suite",
+    "V15": "no claim of tails in the suite",
+    "V17": "no test of the last sectors in the suite",
+    "V18": "no test that reads a bad sector in the suite",
+    "V19": "a candidate 5 % slower is a matter of two firmwares: rigs/three-models",
+    "V20": "no claim of starvation in the suite",
+}
+"""Faults that can be seeded and are not here, and why."""

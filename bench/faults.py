@@ -5,6 +5,7 @@ of which one has its NCQ off (`bench.fault_twins`).
 """
 
 import argparse
+import operator
 import random
 import re
 import secrets
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import fault_twins
-from bench.fault_cases import CASES, FAULTY, Case
+from bench.fault_cases import CASES, FAULTY, UNTRIED, Case
 from bench.fault_rig import Ran, hil, running, settings_of
 from leadline.results.record import FILE_NAME
 
@@ -44,8 +45,10 @@ class Tried:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether a verdict is INCONCLUSIVE."""
-        return any(row["outcome"] == "inconclusive" for row in self.ran.summary["outcomes"])
+        """Whether verdicts that are INCONCLUSIVE are all that is wrong, with the exit code."""
+        unsettled = [": inconclusive, expected " in said for said in self.wrong]
+        by_code = [said.startswith("exit code ") for said in self.wrong]
+        return any(unsettled) and all(map(operator.or_, unsettled, by_code))
 
 
 def measure(words: Sequence[str] = ()) -> dict[str, object]:
@@ -63,6 +66,7 @@ def measure(words: Sequence[str] = ()) -> dict[str, object]:
         "seed": asked.seed,
         "faults": {each.case.name: _figures(each) for each in tried},
         "tried": len(tried),
+        "untried": UNTRIED,
         "wrong": wrong,
         "within_limits": not wrong,
     }
@@ -99,7 +103,8 @@ def drawn(name: str, seed: int) -> Case:
 def settled(case: Case, tries: int = TRIES) -> Tried:
     """The case tried until no verdict is INCONCLUSIVE, on a rig of its own each time.
 
-    A busy machine makes verdicts void, which says nothing of the drive.
+    A busy machine makes verdicts void, which says nothing of the drive; what else went wrong in
+    such a try is kept.
     """
     tried = carry_out(case)
     while tried.is_unsettled and tried.tries < tries:

@@ -62,6 +62,20 @@ def test_everything_but_a_pass_in_time_is_an_alarm(came: Ran, right: bool) -> No
     assert once(came).is_right == right
 
 
+def test_a_claim_that_is_left_out_is_an_alarm() -> None:
+    came = ran("pass", "skipped")
+    assert once(came, ["claim-0"]).is_right
+    left_out = once(came, ["claim-0", "claim-1", "claim-2"])
+    assert left_out.alarms == ("claim-1: did not pass", "claim-2: did not pass")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_needed_of_a_drive_are_claims_of_the_suite(kind: str) -> None:
+    text = "".join(path.read_text() for path in (RIGS.parent / "suite").glob("test_*.py"))
+    for claim in acceptance.NEEDED[kind]:
+        assert f'"{claim}"' in text or f"def test_{claim}(" in text, claim
+
+
 def test_an_alarm_is_said_by_its_claim(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,6 +90,7 @@ def test_an_alarm_is_said_by_its_claim(
 
     monkeypatch.setattr(acceptance, "running", up)
     monkeypatch.setattr(acceptance, "hil", hil)
+    monkeypatch.setattr(acceptance, "NEEDED", {"ssd": frozenset()})
     figures = measure(["ssd", "--runs", "2"])
     drives = figures["drives"]
     assert isinstance(drives, Mapping)

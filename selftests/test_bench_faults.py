@@ -12,9 +12,9 @@ import pytest
 
 from bench import __main__ as front
 from bench import fault_twins, faults
-from bench.fault_cases import BESIDE, CASES, FAULTY, Case
+from bench.fault_cases import BESIDE, CASES, FAULTY, UNTRIED, Case
 from bench.fault_rig import Ran, write_files
-from bench.faults import carry_out, drawn, measure, settled, wrong_of
+from bench.faults import Tried, carry_out, drawn, measure, settled, wrong_of
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
 from leadline.inventory.rig import load_rig
@@ -48,6 +48,26 @@ def test_a_cases_rig_matrix_and_profiles_can_be_read(tmp_path: Path, name: str, 
     for _, words in case.right.values():
         re.compile(words)
     assert case.words[-1].count(" or ") == len(case.right) - 1
+
+
+def test_every_fault_is_tried_or_said_not_to_be() -> None:
+    numbered = {name for name in (*CASES, *UNTRIED) if re.fullmatch(r"V\d+", name)}
+    assert numbered == {f"V{number}" for number in range(1, 26)}
+    assert not CASES.keys() & UNTRIED.keys()
+
+
+def test_a_miss_is_not_tried_again_because_another_verdict_was_void() -> None:
+    case = drawn("V1", 1)
+    claim = "depth_8_over_depth_1"
+
+    def tried(changed: dict[tuple[str, str], str], code: int = 4) -> Tried:
+        came = ran(case, changed, code=code)
+        return Tried(case, came, tuple(wrong_of(case, came)), 1.0)
+
+    assert tried({(FAULTY, claim): "inconclusive"}).is_unsettled
+    assert tried({(BESIDE, claim): "inconclusive"}, code=1).is_unsettled
+    assert not tried({(BESIDE, claim): "inconclusive", (FAULTY, claim): "pass"}).is_unsettled
+    assert not tried({(FAULTY, claim): "pass"}).is_unsettled
 
 
 def test_parameters_are_drawn_by_the_seed_and_by_nothing_else() -> None:

@@ -39,7 +39,7 @@ def done(ready_s: float, *, link_up_s: float | None = 0.5, abrupt: bool = False)
         ready_s=ready_s,
     )
     smart = SmartSnapshot(), SmartSnapshot()
-    return PowerCycle(drive(), drive(), "drive", abrupt, phases, None, True, (), smart, Wear(1))
+    return PowerCycle(drive(), drive(), "drive", abrupt, phases, None, True, smart, Wear(1))
 
 
 @dataclass

@@ -36,6 +36,15 @@ def test_power_is_cut_last_in_each_visit(vendor: pytest.Pytester) -> None:
     assert [name for name, _ in collected(vendor)] == ["test_a", "test_b"] * 3
 
 
+def test_error_counters_are_read_when_all_else_is_done(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile(
+        "def test_c(visit, power_cycle): pass\n"
+        "def test_b(visit, smart_changes): pass\n"
+        "def test_a(visit): pass"
+    )
+    assert [name for name, _ in collected(vendor)] == ["test_a", "test_b", "test_c"] * 3
+
+
 def test_verified_writes_cut_power_too(vendor: pytest.Pytester) -> None:
     vendor.makepyfile("def test_b(visit, verified_writes): pass\ndef test_a(visit): pass")
     assert [name for name, _ in collected(vendor, "--allow-writes")] == ["test_a", "test_b"] * 3

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.drive.smart import Delta, SmartSnapshot, compare, parse, snapshot
+from leadline.drive.smart import Delta, SmartSnapshot, compare, counts_errors, parse, snapshot
 from leadline.errors import RigTrouble
 from leadline.host.connection import open_host
 from leadline.inventory.rig import HostSpec
@@ -162,6 +162,19 @@ def test_a_phy_counter_that_nobody_has_a_name_for_indicts_nobody(name: str) -> N
     """Some drives have a clock there."""
     before, after = (SmartSnapshot(phy_events=((name, count),)) for count in (17207, 17260))
     assert compare(before, after) == (Delta(name, 17207, 17260, None),)
+
+
+@pytest.mark.parametrize(
+    ("told", "counts"),
+    [
+        (SmartSnapshot(power_cycles=3), False),
+        (SmartSnapshot(phy_events=(("Vendor specific", 3), ("PhyRdy to PhyNRdy", 1))), False),
+        (SmartSnapshot(phy_events=(("R_ERR response for data FIS", 0),)), True),
+        (SmartSnapshot(pending=0), True),
+    ],
+)
+def test_whether_a_drive_counts_errors_at_all(told: SmartSnapshot, counts: bool) -> None:
+    assert counts_errors(told) == counts
 
 
 def test_a_counter_that_falls_indicts_nobody() -> None:

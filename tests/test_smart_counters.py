@@ -1,7 +1,8 @@
 """Did the drive's own error counters move while it was under test?
 
 A damaged cable shows as interface CRC errors (Phy Event Counters, log 11h; attribute 199)
-long before a program sees an error; a dying medium as reallocated and pending sectors.
+long before a program sees an error; a dying medium as reallocated and pending sectors.  They
+are read when the drive has done everything else but power cycles, which count their own.
 """
 
 import pytest

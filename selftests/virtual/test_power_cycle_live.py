@@ -237,6 +237,7 @@ def test_a_killed_run_leaves_an_outlet_that_the_next_one_finds(
         assert doomed.stdout.readline() == b"begins\n"
         time.sleep(after_s)  # the moment is what is tried
         doomed.send_signal(signal.SIGKILL)
+    assert doomed.returncode == -signal.SIGKILL, "it was under way"
     replay(live.here, run_id="doomed", patience=RESTORED_S, directory=journals)
     print(restore_outlets(live.here, directory=journals))
     assert all(live.outlets().values())

@@ -39,6 +39,7 @@ from leadline.selection import (
     described,
     imply_purposes,
     not_flashed,
+    reads_counters,
 )
 
 if TYPE_CHECKING:
@@ -221,8 +222,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _place(item: pytest.Item, place: int, position: Mapping[str, int]) -> tuple[int, int, int]:
     """Where a test, collected as number `place`, stands among all.
 
-    A drive is flashed as seldom as can be.  Within a visit the files' order holds, but power
-    is cut last: a drive that does not come back has then been asked everything else.  The
+    A drive is flashed as seldom as can be.  Within a visit the files' order holds, but its error
+    counters are read when it has done everything else, and power is cut last: a drive that does
+    not come back has then been asked everything.  The
     stations of regression claims are as near to the flash between them as can be, and the one
     before it in the opposite order, so that nothing but the flash lies between the two.
     """
@@ -231,8 +233,8 @@ def _place(item: pytest.Item, place: int, position: Mapping[str, int]) -> tuple[
         return -1, 0, place
     at = position[visit.id]
     if stay is None:
-        return at, 2 if cuts_power(item) else 1, place
-    return (at, 3, -place) if stay.ends_visit else (at, 0, place)
+        return at, 3 if cuts_power(item) else 2 if reads_counters(item) else 1, place
+    return (at, 4, -place) if stay.ends_visit else (at, 0, place)
 
 
 def _excuse_known_issues(item: pytest.Item, run: Run) -> None:

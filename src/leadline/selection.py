@@ -105,6 +105,11 @@ def cuts_power(item: pytest.Item) -> bool:
     return not cuts.isdisjoint(getattr(item, "fixturenames", ()))
 
 
+def reads_counters(item: pytest.Item) -> bool:
+    """Whether a test looks at what the drive has counted since its visit began."""
+    return "smart_changes" in getattr(item, "fixturenames", ())
+
+
 def writes(item: pytest.Item) -> bool:
     """Whether what is on the drive is lost by a test."""
     writing = WRITING_LOADS | {"verified_writes"}

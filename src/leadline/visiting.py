@@ -210,6 +210,11 @@ class OpenVisit:
         """What the kernel allows a request to this drive to be, and its memory's pages."""
         return arrivals.read_limits(self.station.host, self.drive)
 
+    @property
+    def counts_errors(self) -> bool:
+        """Whether the drive told any error counter when the visit began."""
+        return smart.counts_errors(self._smart)
+
     def smart_changes(self) -> tuple[smart.Delta, ...]:
         """How the drive's own counters have changed since the visit began."""
         return smart.compare(self._smart, smart.snapshot(self.station.host, self.drive.node))

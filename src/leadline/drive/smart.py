@@ -164,6 +164,12 @@ def parse(document: object) -> SmartSnapshot:
     )
 
 
+def counts_errors(snapshot: SmartSnapshot) -> bool:
+    """Whether there is a counter whose rise would indict anybody."""
+    named = any(getattr(snapshot, name) is not None for name in ERROR_COUNTERS)
+    return named or any(_indicts(name) for name, _ in snapshot.phy_events)
+
+
 def compare(before: SmartSnapshot, after: SmartSnapshot) -> tuple[Delta, ...]:
     """What changed, the counters with a name of their own first."""
     changes: list[tuple[str, int | None, int | None]] = [

@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 
 from leadline.drive import smart
 from leadline.drive.ask import Identity
-from leadline.drive.bind import Drive, Seen, scan
+from leadline.drive.bind import Drive, Seen, differences, scan
 from leadline.drive.guard import HostAdmission
 from leadline.drive.kernel_watch import KernelWatch
 from leadline.drive.smart import SmartSnapshot
@@ -95,9 +95,8 @@ class PowerCycle:
     """A power cycle that went right.
 
     `window` are marks of the kernel watch before and after: error events between them
-    are this cycle's doing.  `differences` in identity are empty but for a firmware
-    revision that was expected, which is not among them.  `smart` are the drive's counters
-    before and after; `wear` is how often its power has been cut by now.
+    are this cycle's doing.  `smart` are the drive's counters before and after; `wear` is how
+    often its power has been cut by now.
     """
 
     before: Drive
@@ -107,9 +106,15 @@ class PowerCycle:
     phases: Phases
     window: tuple[int, int] | None
     verified: bool
-    differences: tuple[str, ...]
     smart: tuple[SmartSnapshot, SmartSnapshot]
     wear: Wear
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """What the drive says of itself that it did not say before; the firmware's revision is
+        not among it, for another one comes back only where it was expected."""
+        changed = differences(self.before.identity, self.after.identity)
+        return tuple(each for each in changed if not each.startswith("firmware "))
 
     @property
     def ready_s(self) -> float:
@@ -188,7 +193,7 @@ def power_cycle(
     no_errors_counted(drive, *counts, abrupt=abrupt)
     window = (mark, bench.watch.mark()) if bench.watch else None
     wear = wear_of(drive.spec)
-    return PowerCycle(drive, after, feeds, abrupt, phases, window, verified, (), counts, wear)
+    return PowerCycle(drive, after, feeds, abrupt, phases, window, verified, counts, wear)
 
 
 def power_off(
