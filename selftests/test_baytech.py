@@ -181,6 +181,23 @@ def test_another_outlet_that_moves_is_named_and_put_back() -> None:
         assert all(line.dialogue.contacts.values())
 
 
+def test_an_outlet_that_went_on_beside_another_stays_on() -> None:
+    """As when a unit that lost its power brings its outlets up in turn: nothing moved instead."""
+    with bench() as (pdu, line):
+        for outlet in (3, 5):
+            pdu.switch(outlet, False)
+        tell = pdu._tell
+
+        def and_5_as_well(outlet: int, on: bool, end: float) -> object:
+            line.dialogue.outlets.contacts[5] = line.dialogue.outlets.shown[5] = True
+            return tell(outlet, on, end)
+
+        pdu._tell = and_5_as_well  # type: ignore[method-assign, assignment]
+        with pytest.raises(RigTrouble, match="outlet 3: when it was switched, outlet 5 went on"):
+            pdu.switch(3, True)
+        assert all(line.dialogue.contacts.values())
+
+
 def test_on_is_sent_even_where_the_status_says_on() -> None:
     with bench() as (pdu, line):
         pdu.switch(3, True)

@@ -69,6 +69,27 @@ def test_an_error_puts_power_and_drive_back(stage: Stage, here: Host) -> None:
     assert not Path(directory).exists() or not list(Path(directory).iterdir())
 
 
+def test_a_drive_that_one_of_two_supplies_feeds_is_looked_for(
+    stage: Stage, here: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has power: that its other PDU is dead keeps it from nobody."""
+
+    def one_is_dead(*_: object, **__: object) -> None:
+        raise RigTrouble("PDU q is silent")
+
+    looked: list[str] = []
+    monkeypatch.setattr(outlets, "switch_all", one_is_dead)
+    journal = Journal(here, "r", directory=str(stage.tmp_path / "journal"))
+    supplies = stage.supplies(2)
+    with (
+        pytest.raises(KeyboardInterrupt) as caught,
+        lent(journal, supplies, lambda: looked.append("rescan")),
+    ):
+        raise KeyboardInterrupt
+    assert "PDU q is silent" in caught.value.__notes__[0]
+    assert looked == ["rescan"]
+
+
 def test_what_cannot_be_put_back_is_noted_and_stays_on_record(stage: Stage, here: Host) -> None:
     directory = str(stage.tmp_path / "journal")
     journal = Journal(here, "r", directory=directory)

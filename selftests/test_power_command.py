@@ -146,6 +146,49 @@ def test_a_drive_that_somebody_tests_is_not_cut_whatever_is_said(rig: Rig) -> No
     assert rig.stage.world.did == []
 
 
+def test_nor_with_one_beside_it_that_is_gone(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong with one of them is no leave to cut the other."""
+
+    def bind(_: Host, spec: DriveSpec) -> Drive:
+        raise RigTrouble(f"{spec.slot} is not there")
+
+    monkeypatch.setattr(command, "bind", bind)
+    of_b = "serial:SERIAL-b"
+    with open_host(HostSpec(reach="local")) as other, take(other, of_b, "ann run 7"):
+        code, out, err = rig.run("both", "cycle", "--yes", outlets=[OF_BOTH])
+    assert (code, out) == (3, "")
+    assert "is in use by ann run 7" in err
+    assert rig.stage.world.did == []
+
+
+@pytest.mark.parametrize("action", ["cycle", "off"])
+def test_nothing_is_done_before_the_pdu_has_been_heard(
+    rig: Rig, action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a host would be shut down, or a drive taken out, for a cut that does not come."""
+    monkeypatch.setattr(cycle, "switch_all", lambda *_, **__: pytest.fail("switched"))
+    monkeypatch.setattr(command, "_may_be_on", lambda _: True)
+    rig.stage.unit.faults.mute = True
+    code, _, err = rig.run("a", action)
+    assert code == 3
+    assert "no answer" in err
+    assert rig.stage.world.did == []
+
+
+def test_a_drive_whose_outlet_does_not_go_off_is_looked_for_again(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck(*_: Any, **__: Any) -> None:
+        raise RigTrouble("still on after 3 commands")
+
+    monkeypatch.setattr(cycle, "switch_all", stuck)
+    code, _, err = rig.run("a", "off")
+    assert code == 3
+    assert "still on after 3 commands" in err
+    assert rig.stage.world.did == ["delete a", "rescan"]
+    assert "a" in rig.stage.world.kernel
+
+
 def test_drives_are_leased_while_their_power_is_off(rig: Rig) -> None:
     taken: list[str] = []
 

@@ -89,15 +89,14 @@ def _going_dark(rig: Rig, outlets: Sequence[OutletSpec]) -> list[DriveSpec]:
 
 
 def _bound(rig: Rig, outlets: Sequence[OutletSpec], host: Host, stack: ExitStack) -> list[Drive]:
-    """Every drive that goes dark, leased and bound."""
+    """Every drive that goes dark, leased and bound: all are leased before anything else is looked
+    into, for what is wrong with one of them is no leave to cut another that is being tested."""
     specs = _going_dark(rig, outlets)
     for spec in specs:
-        _refuse_half(rig, outlets, spec)
-    drives = []
-    for spec in specs:
         stack.enter_context(take(host, spec.resource, holder_text("power")))
-        drives.append(bind(host, spec))
-    return drives
+    for spec in specs:
+        _refuse_half(rig, outlets, spec)
+    return [bind(host, spec) for spec in specs]
 
 
 def _refuse_half(rig: Rig, outlets: Sequence[OutletSpec], spec: DriveSpec) -> None:

@@ -11,6 +11,7 @@ whatever happens (`power.outlets`).
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -29,7 +30,7 @@ from leadline.power.comparison import as_fast_as_before, no_errors_counted, unch
 from leadline.power.dark import Eyes, HotPlug, Subject, WholeHost
 from leadline.power.outlets import Rescan, lent
 from leadline.power.sight import Sight
-from leadline.power.supplies import Supply, command_seconds, off_by, switch_all
+from leadline.power.supplies import Supply, command_seconds, hear_from, off_by, switch_all
 from leadline.power.wear import Cut, Toll, Wear, wear_of
 
 LOOK_S = 0.25
@@ -171,6 +172,7 @@ def power_cycle(
     spent; Misuse when the outlet feeds the machine that this runs on.
     """
     subject, (sight, *others), toll = _subject(bench, drive, leave, feeds, sharing, abrupt=abrupt)
+    hear_from(supplies)
     counted = smart.snapshot(bench.host, drive.node)
     mark = bench.watch.mark() if bench.watch else 0
     paths = tuple(dict.fromkeys(one.scan_path for one in (sight, *others)))
@@ -208,10 +210,18 @@ def power_off(
 ) -> Dark:
     """Cut the power of a drive as `power_cycle` does, prove that it is off, and leave it so.
 
-    Nothing switches it on again: it is off because somebody wanted it off.
+    Nothing switches it on again: it is off because somebody wanted it off.  Where it does not
+    get that far, drives that were taken out of the kernel are looked for again.
     """
     subject, _, toll = _subject(bench, drive, leave, feeds, sharing, abrupt=abrupt)
-    return go_dark(subject, supplies, leave, toll, off_s=_off_s(drive, sharing), abrupt=abrupt)
+    hear_from(supplies)
+    off_s = _off_s(drive, sharing)
+    try:
+        return go_dark(subject, supplies, leave, toll, off_s=off_s, abrupt=abrupt)
+    except BaseException:
+        with suppress(RigTrouble):
+            subject.put_back()
+        raise
 
 
 def _off_s(drive: Drive, sharing: Sequence[Drive]) -> float:

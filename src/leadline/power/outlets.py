@@ -61,8 +61,10 @@ def lent(
         yield
     except BaseException as error:
         try:
-            switch_all(supplies, on=True)
-            put_back()
+            try:
+                switch_all(supplies, on=True)
+            finally:  # with one of two supplies a drive has power, too
+                put_back()
         except RigTrouble as trouble:
             error.add_note(f"and then, when its power was to be put back: {trouble}")
             raise error from None
@@ -122,7 +124,7 @@ def _restore(dead: DeadEntry, logs: ByteLogs | None) -> tuple[list[str], list[st
             said.append(f"{_switched_on(record, logs)}, after run {dead.run} of {dead.time}")
         except (RigTrouble, Misuse) as trouble:  # Misuse: a password that is not set here
             failed.append(str(trouble))
-    if not failed and (record := dead.data["rescan"]):
+    if said and (record := dead.data["rescan"]):
         spec_of_host = HostSpec.model_validate(record["host"])
         try:
             with open_host(spec_of_host) as host:

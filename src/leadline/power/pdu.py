@@ -131,8 +131,8 @@ class Pdu:
             command_s = self._now() - start
             after = self._poll(outlet, on, end)
             if moved := [n for n in before if n != outlet and after[n] != before[n]]:
-                # Puts back what it moved instead.
-                self._tell(outlet, before[outlet], self._end_of(0.0))
+                if not (on and after[outlet]):  # it went on as well: nothing moved instead of it
+                    self._tell(outlet, before[outlet], self._end_of(0.0))
                 raise self._wired_otherwise(outlet, moved, after)
             if after[outlet] == on:
                 return Switched(outlet, on, True, self._now() - start, attempt, command_s)

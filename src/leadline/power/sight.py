@@ -79,7 +79,7 @@ class Sight:
 
     def noticed(self) -> bool:
         """Whether the kernel knows that the drive is gone: its SCSI device is no more."""
-        return not self.host.exists(f"/sys/class/scsi_device/{self.drive.hctl}")
+        return not self.host.exists(f"/sys/class/scsi_device/{self._own.hctl}")
 
     @property
     def scan_path(self) -> str:

@@ -58,6 +58,17 @@ def open_supplies(
         yield [Supply(pdus[each.pdu], each.outlet, SpinUp.by(rig, each)) for each in outlets]
 
 
+def hear_from(supplies: Sequence[Supply]) -> None:
+    """Have each of their PDUs tell the states of its outlets, where it can.
+
+    Raises RigTrouble for one that does not: before a host is shut down, or a drive taken out of
+    the kernel, for a power cut that would not come.
+    """
+    for pdu in dict.fromkeys(supply.pdu for supply in supplies):
+        if pdu.reads_back():
+            pdu.status()
+
+
 def switch_all(supplies: Sequence[Supply], *, on: bool) -> list[Switched]:
     """Switch every one of them, also when one fails; how it went, in the order of `supplies`.
 
