@@ -40,6 +40,7 @@ from selftests.outlet_rig import (
 )
 from selftests.power_world import OFF_S, Stage, drive, pdu_spec, quick, stage
 from selftests.test_cycled import done as finished
+from selftests.test_visiting import is_free
 from selftests.visit_world import MATRIX, Bench, bench, kept, make_run, open_station, watch_of
 
 __all__ = ["bench", "quick", "stage"]  # fixtures
@@ -95,8 +96,9 @@ def cycled(bench: Bench, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Cycle
     stage.pdu.close()
     stage.world.switched = made.switched
     bench.drive = drive("a")
-    monkeypatch.setattr(power, "Sight", made.eyes)
-    monkeypatch.setattr(power, "scan", lambda host: ())
+    for module in (power, cycling):
+        monkeypatch.setattr(module, "Sight", made.eyes)
+        monkeypatch.setattr(module, "scan", lambda host: ())
     monkeypatch.setattr(cycling, "admit", bench.admit)
     for name in ("admit_host", "bind"):
         monkeypatch.setattr(cycling, name, getattr(made, name))
@@ -351,6 +353,36 @@ def test_a_neighbour_is_bound_looked_over_and_watched(cycled: Cycled, bench: Ben
     ]
     assert cycled.asked == {"or_firmware": ["1.0", "1.1"]}, "whichever of its firmware it shows"
     assert "delete b" in cycled.stage.world.did
+
+
+def test_a_neighbour_that_another_run_tests_is_not_cut(cycled: Cycled) -> None:
+    with (
+        open_host(HostSpec(reach="local")) as other,
+        cycled.visit(OF_BOTH) as visit,
+        take(other, "serial:SERIAL-b", "ann run 7"),
+        pytest.raises(LeaseTaken, match="ann run 7"),
+    ):
+        cycle(visit)
+    assert cycled.stage.world.did == []
+
+
+def test_a_neighbour_that_does_not_come_back_is_the_rigs_trouble_and_the_drive_is_bound(
+    cycled: Cycled, bench: Bench
+) -> None:
+    def both_go_one_comes(outlet: int, on: bool) -> None:
+        cycled.switched(outlet, on)
+        if not on:
+            for kept_ in (cycled.stage.world.powered, cycled.stage.world.kernel):
+                kept_.discard("b")
+
+    cycled.stage.world.fed = {2: "a"}
+    cycled.stage.world.switched = both_go_one_comes
+    with cycled.visit(OF_BOTH) as visit:
+        before = visit.drive
+        with pytest.raises(RigTrouble, match="slot b"):
+            cycle(visit)
+        assert visit.drive is not before
+        assert is_free("serial:SERIAL-b")
 
 
 def test_a_drive_with_two_supplies_loses_both(cycled: Cycled, tmp_path: Path) -> None:

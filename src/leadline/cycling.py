@@ -2,17 +2,19 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from leadline.drive.bind import Drive, bind
+from leadline.drive.bind import Drive, bind, scan
 from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
 from leadline.errors import DriveFault, Misuse, RigTrouble, message_of
-from leadline.host.lease import holder_text, take
+from leadline.host.lease import LeaseTaken, holder_text, take
 from leadline.inventory.rig import DriveSpec, OutletSpec
 from leadline.outcomes import Ended, ended_by
-from leadline.power.cycle import Bench, NotReady, PowerCycle, power_cycle
+from leadline.power.comparison import unchanged_but_for
+from leadline.power.cycle import Bench, NotReady, PowerCycle, await_ready, power_cycle
+from leadline.power.sight import Sight
 from leadline.power.supplies import open_supplies
 from leadline.power.wear import wear_of
 from leadline.results.rows import drive_facts, finite
@@ -69,7 +71,6 @@ def cycle(
         raise
     if done.window is not None:
         visit.kernel_faults.excuse(*done.window, _excused(abrupt=abrupt))
-    visit.rebound(done.after)
     visit.station.record.add(_done_row(visit, asked, done), *_phases(visit.visit.cell.id, done))
     return done
 
@@ -87,14 +88,19 @@ class _Asked:
 def _carried_out(visit: "OpenVisit", asked: _Asked, expected_firmware: str | None) -> PowerCycle:
     station, rig = visit.station, visit.station.rig
     dark = {drive.slot: drive for outlet in asked.outlets for drive in rig.sharing(outlet)}
-    sharing = [_other(visit, spec) for spec in dark.values() if spec.slot != visit.spec.slot]
+    others = [spec for spec in dark.values() if spec.slot != visit.spec.slot]
     station.live.show(f"  {visit.visit.cell.id}: power cycle of its {asked.feeds}")
     bench = Bench(station.host, rig.host, station.here_journal, station.watch, station.journal)
     with ExitStack() as stack:
         stack.callback(station.live.clear)
+        for spec in others:
+            stack.enter_context(_leased(visit, spec))
+        sharing = [_other(visit, spec) for spec in others]
         cutting = stack.enter_context(_turn(visit, asked))
         stack.enter_context(_broken_off(visit, abrupt=asked.abrupt))
-        return power_cycle(
+        disks = scan(station.host) if sharing else ()
+        beside = [Sight(station.host, each, disks) for each in sharing]
+        done = power_cycle(
             bench,
             visit.drive,
             stack.enter_context(open_supplies(rig, asked.outlets, station.byte_logs)),
@@ -105,6 +111,36 @@ def _carried_out(visit: "OpenVisit", asked: _Asked, expected_firmware: str | Non
             sharing=sharing,
             when_dark=cutting.close,
         )
+        visit.rebound(done.after)
+        for eyes in beside:
+            _await_neighbour(eyes)
+        return done
+
+
+def _leased(visit: "OpenVisit", spec: DriveSpec) -> AbstractContextManager[object]:
+    """The lease of a neighbour that goes dark along with the drive; what this run has of it is
+    enough.  Raises LeaseTaken where another run has it."""
+    holder = holder_text(visit.station.run.id)
+    try:
+        return take(visit.station.host, spec.resource, holder)
+    except LeaseTaken as taken:
+        if taken.holder != holder:
+            raise
+        return nullcontext()
+
+
+def _await_neighbour(eyes: Sight) -> None:
+    """See it come back, as itself: the next visit is perhaps to it.
+
+    What is wrong with it is no fault of the drive of this visit: RigTrouble.
+    """
+    try:
+        *_, identity = await_ready(eyes, time.monotonic())
+        unchanged_but_for(eyes.drive, identity, None)
+    except DriveFault as fault:
+        raise RigTrouble(
+            f"slot {eyes.drive.spec.slot}, whose power was cut along with this drive's: {fault}"
+        ) from fault
 
 
 @contextmanager
