@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from leadline import cycling
-from leadline.cycling import CUTS, cycle
+from leadline.cycling import cycle
 from leadline.drive import smart
 from leadline.drive.bind import Drive, Seen
 from leadline.drive.smart import SmartSnapshot
@@ -26,6 +26,7 @@ from leadline.power.byte_log_read import read_log
 from leadline.power.cycle import NotReady
 from leadline.power.dark import HotPlug
 from leadline.power.pdu import open_pdu
+from leadline.power.turns import CUTS, of_pdu
 from leadline.virtual.pdus.pty import VirtualPdu
 from leadline.visiting import OpenVisit
 from selftests.outlet_rig import (
@@ -258,7 +259,7 @@ def test_a_cut_waits_for_another_on_the_same_rig_and_for_its_pdu(
     cycled: Cycled, bench: Bench
 ) -> None:
     """Else the drive of the other would pass for one that the outlet feeds, too."""
-    port = f"power cycle by {pdu_spec(cycled.stage.tmp_path).port}"
+    port = of_pdu(pdu_spec(cycled.stage.tmp_path).port)
     with cycled.visit(OF_A) as visit, open_host(HostSpec(reach="local")) as other:
         for resource in (CUTS, port):
             theirs = take(other, resource, "another worker")

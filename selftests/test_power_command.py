@@ -26,6 +26,7 @@ from leadline.inventory.rig import DriveSpec, HostSpec, load_rig
 from leadline.power import cycle
 from leadline.power.outlets import ENTRY
 from leadline.power.pdu import Switched
+from leadline.power.turns import CUTS, of_pdu
 from leadline.power.wear import Wear, wear_of
 from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.outlet_rig import (
@@ -187,6 +188,21 @@ def test_a_drive_whose_outlet_does_not_go_off_is_looked_for_again(
     assert "still on after 3 commands" in err
     assert rig.stage.world.did == ["delete a", "rescan"]
     assert "a" in rig.stage.world.kernel
+
+
+@pytest.mark.parametrize("of", ["the rig", "its PDU"])
+def test_a_cut_that_a_run_is_in_the_middle_of_is_waited_for(
+    rig: Rig, of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is proven by who is gone: another one meanwhile would pass for bad wiring."""
+    monkeypatch.setattr(command, "TURN_S", 0.2)
+    resource = CUTS if of == "the rig" else of_pdu(pdu_spec(rig.stage.tmp_path).port)
+    with open_host(HostSpec(reach="local")) as other, take(other, resource, "ann run 7"):
+        code, _, err = rig.run("a", "cycle", "--yes")
+        assert code == 3
+        assert "is in use by ann run 7" in err
+    assert rig.stage.world.did == []
+    assert rig.run("a", "cycle")[0] == 0
 
 
 def test_drives_are_leased_while_their_power_is_off(rig: Rig) -> None:

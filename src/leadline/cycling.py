@@ -16,6 +16,7 @@ from leadline.power.comparison import unchanged_but_for
 from leadline.power.cycle import Bench, NotReady, PowerCycle, await_ready, power_cycle
 from leadline.power.sight import Sight
 from leadline.power.supplies import open_supplies
+from leadline.power.turns import CUTS, of_pdu
 from leadline.power.wear import wear_of
 from leadline.results.rows import drive_facts, finite
 from leadline.results.schema import Phase, PowerCycleRow
@@ -41,8 +42,6 @@ UNANNOUNCED = frozenset(
 )
 
 
-CUTS = "power cuts"
-"""What is leased on a rig while the power of one of its drives is cut."""
 TURN_S = 900.0
 """How long others may take: a disk that is not let go, and one that does not come back."""
 
@@ -147,16 +146,14 @@ def _await_neighbour(eyes: Sight) -> None:
 def _turn(visit: "OpenVisit", asked: _Asked) -> Iterator[ExitStack]:
     """Wait for our turn with the PDUs, and with the rig until what is given is closed.
 
-    Drives that share no path are tested side by side.  Each cut is proven by who is gone and
-    who is still there, so that another in the middle of it would pass for bad wiring.
+    Drives that share no path are tested side by side.
     """
     station = visit.station
     holder = holder_text(station.run.id)
     ports = {station.rig.pdu_of(outlet).port for outlet in asked.outlets}
     with ExitStack() as stack:
         for port in sorted(ports):
-            name = f"power cycle by {port}"
-            stack.enter_context(take(station.here, name, holder, patience=TURN_S))
+            stack.enter_context(take(station.here, of_pdu(port), holder, patience=TURN_S))
         cutting = stack.enter_context(ExitStack())
         if asked.feeds == "drive":  # else the rig goes dark with all that it holds
             cutting.enter_context(take(station.host, CUTS, holder, patience=TURN_S))

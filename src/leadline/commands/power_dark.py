@@ -23,8 +23,11 @@ from leadline.power.outlets import lent
 from leadline.power.pdu import Switched
 from leadline.power.sight import Sight
 from leadline.power.supplies import Supply, open_supplies, switch_all
+from leadline.power.turns import CUTS, of_pdu
 from leadline.power.wear import Cut, Toll
 
+TURN_S = 30.0
+"""How long a cut that a run is in the middle of is waited for."""
 HOST_S = 10.0  # a host that hangs is what some come here for
 Feeds = Literal["drive", "host"]
 
@@ -48,6 +51,9 @@ def go_dark(
         here = stack.enter_context(open_host(HostSpec(reach="local")))
         for sentence in mend_outlets(here, [rig], logs):
             print(f"leadline: {sentence}", file=sys.stderr)
+        holder = holder_text("power")
+        for port in sorted({rig.pdu_of(outlet).port for outlet in outlets}):
+            stack.enter_context(take(here, of_pdu(port), holder, patience=TURN_S))
         supplies = stack.enter_context(open_supplies(rig, outlets, logs))
         if action == "off" and not any(map(_may_be_on, supplies)):
             off = {"on": False, "verified": True}
@@ -63,6 +69,8 @@ def go_dark(
             specs = _going_dark(rig, outlets)
             return of_switched(outlets, _unchecked(specs, supplies, here, action)) | {"drives": []}
         feeds: Feeds = "host" if _feed_a_host(outlets) else "drive"
+        if feeds == "drive":
+            stack.enter_context(take(host, CUTS, holder, patience=TURN_S))
         leave = _leave(host, drives, feeds, stack)
         journal = stack.enter_context(Journal(here, "power"))
         bench = Bench(host, rig.host, journal)
