@@ -14,7 +14,7 @@ from leadline.power.pdu import open_pdu
 from selftests.power_world import quick
 from selftests.powermand import needs_powermand
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.measures
 
 __all__ = ["quick"]  # a fixture
 

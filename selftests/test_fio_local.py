@@ -22,7 +22,7 @@ from leadline.load.workload import Workload, random_read, sequential_read
 from leadline.virtual.request_log import read_request_log
 
 pytestmark = [
-    pytest.mark.alone,
+    pytest.mark.measures,
     pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed"),
 ]
 

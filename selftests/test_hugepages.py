@@ -22,7 +22,7 @@ from selftests.local_hosts import host, next_host
 
 __all__ = ["host", "next_host"]  # fixtures
 
-pytestmark = pytest.mark.alone  # the pool is the machine's
+pytestmark = pytest.mark.measures  # the pool is the machine's
 real = pytest.mark.skipif(
     os.geteuid() != 0 or not os.access(hugepages.POOL, os.W_OK),
     reason="the pool of this machine cannot be changed: root is needed, and CONFIG_HUGETLBFS",

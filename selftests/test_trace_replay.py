@@ -228,7 +228,7 @@ def few_that_fit() -> Trace:
 
 
 @needs_fio
-@pytest.mark.alone
+@pytest.mark.measures
 def test_kept_timing_is_kept_and_no_wait_is_taken_for_service(host: Host, medium: Path) -> None:
     """One deep queue would show seven waits of 50 ms a request (fio before 3.34)."""
     times = np.arange(30) * 50_000

@@ -39,7 +39,7 @@ def _fuse_trouble() -> str:
 
 
 pytestmark = [
-    pytest.mark.alone,
+    pytest.mark.measures,
     pytest.mark.skipif(bool(_fuse_trouble()), reason=_fuse_trouble() or "FUSE works"),
 ]
 

@@ -11,7 +11,7 @@ from leadline.virtual.request_log import Request, true_rates
 from leadline.virtual.service import Service
 from selftests.simulated_host import SECOND, Host
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.measures
 
 MS = 1_000_000
 

@@ -12,7 +12,7 @@ from leadline.drive.bind import bind
 from leadline.host.connection import open_host
 from leadline.inventory.rig import Rig
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.measures
 
 DEADLINE_S = 300.0
 

@@ -13,7 +13,7 @@ from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.verdict import Outcome, Verdict
 from selftests.virtual.test_load_live import Ssd, bound, ssd
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.measures
 
 __all__ = ["bound", "ssd"]  # fixtures
 

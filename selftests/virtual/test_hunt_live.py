@@ -24,7 +24,7 @@ from leadline.load.slices import (
 )
 from leadline.load.workload import Workload, random_read, sequential_read
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.measures
 
 NEVER = {DEVICE_DEPTH, IO_ERRORS, LITTLES_LAW, LOG_INCOMPLETE, OVERLAP}
 """What no slice here may be void by; the machine may be busy, and the rest depends on that."""

@@ -25,7 +25,7 @@ from leadline.load.slices import (
 from leadline.load.target import sample_places, zero_samples
 from leadline.load.workload import random_read, random_write
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.measures
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from selftests.virtual.conftest import MakeRig
 from selftests.virtual.test_disk_live import PROFILE, disk_rig, matrix
 from selftests.virtual.test_hil import hil
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.measures
 
 SUITE = Path(leadline.__file__).parent / "suite" / "test_multitasking.py"
 CUT = "SHORT_CUT = 300"

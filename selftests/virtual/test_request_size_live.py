@@ -27,7 +27,7 @@ from leadline.load.workload import random_read
 from selftests.virtual.conftest import RIGS, MakeRig
 from selftests.virtual.test_hil import hil
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.measures
 
 # Takes what memory there is but SPARE, and gives every other page of it back.
 TO_PIECES = """

@@ -8,7 +8,7 @@ import pytest
 from selftests.virtual.conftest import RIGS, MakeRig
 from selftests.virtual.test_hil import hil, outcomes
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.measures
 
 HEALTHY = RIGS / "profiles" / "vssd-1.0.yaml"
 

@@ -17,7 +17,7 @@ from leadline.trace.files import load_trace
 from leadline.trace.recording import record
 from leadline.trace.trace import READ
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.measures
 
 DEADLINE_S = 300.0
 CAPACITY = 8_589_934_592
