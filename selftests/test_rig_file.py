@@ -15,6 +15,7 @@ from leadline.inventory import rig as rig_module
 from leadline.inventory.document import read
 from leadline.inventory.fields import Entry, packaged
 from leadline.inventory.flash import FlashSpec
+from leadline.inventory.pdu_dialogue import DialogueSpec
 from leadline.inventory.rig import DriveSpec, Rig, load_rig
 
 VIRTUAL = packaged("rigs/virtual.yaml")
@@ -485,6 +486,29 @@ def _field_names() -> set[str]:
         for name, field in entry.model_fields.items()
         if (entry, name) != (Rig, "path")
     }
+
+
+@pytest.mark.parametrize(
+    ("heading", "entry"),
+    [
+        ("host", rig_module.HostSpec),
+        ("dialogue", DialogueSpec),
+        ("drives", DriveSpec),
+        ("flash", FlashSpec),
+        ("virtual", rig_module.VirtualSpec),
+    ],
+)
+def test_the_reference_has_the_defaults_and_the_bounds(heading: str, entry: type[Entry]) -> None:
+    sections = REFERENCE.read_text().split("\n## ")
+    (section,) = (each for each in sections if each.startswith(f"{heading}\n"))
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| (\d+) \|", section, re.MULTILINE)
+    assert rows
+    for name, values, default in rows:
+        field = entry.model_fields[name]
+        assert field.default == int(default), name
+        bounds = [getattr(each, end, None) for each in field.metadata for end in ("ge", "le")]
+        if len(known := [bound for bound in bounds if bound is not None]) == 2:
+            assert values == f"{min(known)} to {max(known)}", name
 
 
 def test_where_names_the_line(tmp_path: Path) -> None:
