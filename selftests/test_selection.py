@@ -1,5 +1,6 @@
 """Purposes, budgets of drive time, and what `--collect-only` says they cost and destroy."""
 
+import re
 from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
@@ -146,3 +147,19 @@ def test_the_suite_is_not_kept_waiting_by_a_plugin_that_it_does_not_use(
     arguments = Namespace(rest=words, results=Path("there"))
     said = hil._pytest_arguments(arguments, [Path("rig.yaml")], Path("m.yaml"), "run-1")
     assert ("no:hypothesispytest" in said) != loaded
+
+
+def test_the_words_by_which_the_pages_choose_tests_choose_some() -> None:
+    """pytest looks for them in names of tests, of files and of cells, and not in claims."""
+    root = Path(__file__).parents[1]
+    suite = list((root / "tests").glob("test_*.py"))
+    names = ["bench-a-slot1-INTEL_SSDSC2BX016T4-G2010150", "virtual-ssd1-LEADLINE_VSSD-1.0"]
+    names += [path.stem for path in suite]
+    for path in suite:
+        names += re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
+    said = "\n".join([hil._EXAMPLES, *(page.read_text() for page in pages)])
+    chosen = re.findall(r"""-k ("[^"]+"|'[^']+'|\w+)""", said)
+    words = {word for each in chosen for word in re.findall(r"\w+", each)} - {"and", "or", "not"}
+    assert {"power_cycle", "depth_8", "slot1"} <= words
+    assert [word for word in sorted(words) if not any(word in name for name in names)] == []
