@@ -1,14 +1,21 @@
 """`leadline hil` before any rig is touched: usage, and benches that are not there."""
 
+import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 import leadline
-from leadline.commands.hil import names_tests
+from leadline import plugin
+from leadline.commands.hil import _summary, names_tests
+from leadline.results.record import Record
 
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "suite.md"
 EXAMPLE = Path(leadline.__file__).parent / "rigs" / "example-bench.yaml"
 ELSEWHERE = """\
 rig: elsewhere
@@ -58,6 +65,39 @@ def test_help_has_examples_and_where_other_options_go(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "examples:" in done.stdout
     assert "goes to pytest" in done.stdout
+
+
+class Options:
+    """Takes note of the options that a plugin adds, but for those that it hides."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def getgroup(self, *_: str) -> "Options":
+        return self
+
+    def addoption(self, name: str, **more: object) -> None:
+        if more.get("help") is not argparse.SUPPRESS:
+            self.names.append(name)
+
+
+def test_help_and_the_reference_have_every_option_of_the_suite(tmp_path: Path) -> None:
+    options = Options()
+    plugin.pytest_addoption(cast(pytest.Parser, options))
+    options.names.remove("--run-id")  # which it gives itself
+    assert "--allow-writes" in options.names
+    said, page = hil(tmp_path, "--help").stdout, REFERENCE.read_text()
+    assert [name for name in options.names if f"  {name} " not in said] == []
+    assert [name for name in options.names if not re.search(f"^\\| `{name}[ `]", page, re.M)] == []
+
+
+def test_the_reference_has_every_field_of_the_object_for_programs() -> None:
+    record = SimpleNamespace(
+        run_id="run-1", directory="there", outcomes=list, verdicts=list, phases=dict
+    )
+    fields = _summary(cast(Record, record), 0, 1.0, [])
+    page = REFERENCE.read_text()
+    assert [name for name in fields if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize(

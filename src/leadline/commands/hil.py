@@ -46,7 +46,15 @@ _WITH_VALUE = {"-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W", "--deselect", "--
 _WITH_VALUE |= {"--junitxml", "--rootdir", "--basetemp", "--confcutdir"}
 _COLLECTS = frozenset({"--collect-only", "--collectonly", "--co"})
 _EXAMPLES = """\
-What is not listed here goes to pytest (leadline hil -k depth -x -n 2).
+All else goes to pytest (leadline hil -k depth -x -n 2), and to the suite:
+  --allow-writes         the second key for tests that write: the first is `writes: allowed`
+  --allow-flash          the second key for other firmware: the first is `flash: allowed`
+  --keep-firmware        leave drives on the firmware that was tested last
+  --drive-time SECONDS   what one claim may cost before it is inconclusive
+  --baseline stored      hold candidates against what an earlier run stored of the released one
+  --no-excuses           known issues of the firmware matrix excuse nothing
+  --explain              print the explanation of claims that pass, too
+docs/reference/suite.md has more of them, and the fields of --json.
 
 examples:
   leadline hil                                    the virtual rig: no hardware needed
