@@ -1,12 +1,24 @@
 """Statements taken apart for the database, and put together again."""
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import ValidationError
 
-from leadline.basis import Basis, StoredStatement, statement_of, stored
+from leadline.basis import (
+    Basis,
+    Kind,
+    StoredArrival,
+    StoredGain,
+    StoredQuantity,
+    StoredRegression,
+    StoredStatement,
+    StoredWithin,
+    statement_of,
+    stored,
+)
 from leadline.errors import Misuse
 from leadline.load.workload import random_read
 from leadline.quantities import Load
@@ -50,3 +62,14 @@ def test_a_basis_with_what_is_not_understood_is_refused(kept: Path) -> None:
         Basis.model_validate({**basis, "statement": said})
     with pytest.raises(ValidationError, match="extra"):
         Basis.model_validate({**basis, "extra": 1})
+
+
+def test_the_reference_has_every_kind_of_statement_and_every_field_of_a_basis() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "results.md").read_text()
+    others = (StoredArrival, StoredWithin, StoredGain, StoredRegression)
+    names = [*get_args(Kind), *(each.model_fields["kind"].default for each in others)]
+    names += [*Basis.model_fields, *StoredQuantity.model_fields]
+    names += [name for each in others for name in each.model_fields if name != "kind"]
+    said = set(re.findall(r"`(?:statement\.)?(\w+)`", page))
+    assert [name for name in names if name not in said | {"statement"}] == []
+    assert StoredStatement.model_fields.keys() <= said

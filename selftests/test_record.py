@@ -14,7 +14,7 @@ import pytest
 from leadline.errors import Misuse, RigTrouble
 from leadline.results.record import FILE_NAME, Record
 from leadline.results.rows import finite
-from leadline.results.schema import OutcomeRow, Phase
+from leadline.results.schema import Base, OutcomeRow, Phase
 
 CHILD = """
 import os, signal, sys
@@ -188,3 +188,11 @@ def test_a_file_that_is_no_database_is_said_plainly(tmp_path: Path) -> None:
 def test_json_has_no_number_for_infinity() -> None:
     inf, nan = float("inf"), float("nan")
     assert finite({"a": [inf, 1.5, (nan,)], "b": "x"}) == {"a": [None, 1.5, [None]], "b": "x"}
+
+
+def test_the_reference_has_every_table_and_every_column() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "results.md").read_text()
+    for table in Base.metadata.tables.values():
+        assert f"| `{table.name}` |" in page
+        missing = [column.name for column in table.columns if f"`{column.name}`" not in page]
+        assert missing == [], table.name

@@ -51,7 +51,7 @@ class _Stored(BaseModel):
 
 
 class StoredQuantity(_Stored):
-    """A `claims.Quantity` without its load."""
+    """A `quantities.Quantity` without its load."""
 
     device_depth: int
     offered_depth: int

@@ -2,8 +2,8 @@
 
 One SQLite file holds every run.  History is keyed by cell and claim, never by
 pytest's node id, which differs between this repository and a vendor's own.
-Times are seconds since the epoch, durations seconds, rates requests a second.
-docs/reference/results.md lists the fields.
+Times are seconds since the epoch (those of the kernel's events since the boot), durations
+seconds, rates requests a second.  docs/reference/results.md lists the fields.
 """
 
 from typing import Any, ClassVar
@@ -141,7 +141,10 @@ class FindingRow(OfRun):
 
 
 class KernelEventRow(OfRun):
-    """One event that the rig's kernel logged for the drive while a test ran."""
+    """One event that the rig's kernel logged for the drive while a test ran.
+
+    `time` is in seconds since the rig's boot.
+    """
 
     __tablename__ = "kernel_events"
     cell: Mapped[str] = mapped_column(index=True)
