@@ -10,7 +10,7 @@ import pytest
 
 from leadline.commands import hil
 from leadline.running import Run
-from leadline.selection import USUAL, Budget, budget_of
+from leadline.selection import LOADS, USUAL, WRITING_LOADS, Budget, budget_of
 from selftests.vendor import MATRIX, RIG, run, vendor
 
 __all__ = ["vendor"]  # a fixture
@@ -163,3 +163,13 @@ def test_the_words_by_which_the_pages_choose_tests_choose_some() -> None:
     words = {word for each in chosen for word in re.findall(r"\w+", each)} - {"and", "or", "not"}
     assert {"power_cycle", "depth_8", "slot1"} <= words
     assert [word for word in sorted(words) if not any(word in name for name in names)] == []
+
+
+def test_the_references_have_every_fixture_that_loads_a_drive_or_writes_to_it() -> None:
+    pages = Path(__file__).parents[1] / "docs" / "reference"
+    claims, suite = ((pages / name).read_text() for name in ("claims.md", "suite.md"))
+    explained = re.findall(r"^\| `(\w+)", claims, re.MULTILINE)
+    assert sorted(LOADS - set(explained)) == []
+    (mark,) = re.findall(r"^\| `writes` \| .*", suite, re.MULTILINE)
+    assert [name for name in sorted(WRITING_LOADS) if f"`{name}`" not in mark] == []
+    assert "`verified_writes`" in mark
