@@ -8,6 +8,7 @@ import pytest
 
 from leadline.commands import plan as command
 from leadline.errors import Misuse
+from leadline.inventory.fields import packaged
 from leadline.inventory.matrix import Matrix, load_matrix
 
 MATRIX = """\
@@ -194,3 +195,25 @@ def test_the_plan_warns_of_what_expired(tmp_path: Path, capsys: pytest.CaptureFi
     (issue,) = report["visits"][0]["known_issues"]
     assert (issue["expired"], issue["expires"]) == (True, "2001-02-03")
     assert issue["where"] == f"{tmp_path}/matrix.yaml:38"
+
+
+def test_the_reference_has_what_is_said_of_the_shipped_files(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "firmware-matrix.md").read_text()
+    shipped = packaged("firmware_matrix.yaml")
+    parser = argparse.ArgumentParser()
+    command.register(parser.add_subparsers())
+
+    def said(*arguments: str) -> str:
+        namespace = parser.parse_args(["plan", "--matrix", str(shipped), *arguments])
+        assert namespace.func(namespace) == 0
+        return capsys.readouterr().out.replace(str(shipped), "firmware_matrix.yaml")
+
+    chain = said("--why", "virtual-ssd1-LEADLINE_VSSD-1.0").partition("\nready_s\n")[2]
+    limits = [line for line in chain.partition("\n\n")[0].splitlines() if "source: " not in line]
+    assert len(limits) == 2
+    assert [line for line in limits if line not in page.splitlines()] == []
+    report = json.loads(said("--json"))
+    fields = [*report, *report["visits"][0]]
+    assert [name for name in fields if f"`{name}`" not in page and f"`{name}." not in page] == []
