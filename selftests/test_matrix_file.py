@@ -10,6 +10,7 @@ from leadline.errors import Misuse
 from leadline.inventory import matrix as matrix_module
 from leadline.inventory.fields import Entry, packaged
 from leadline.inventory.matrix import LimitSpec, Matrix, load_matrix
+from leadline.inventory.rig import load_rig
 
 SHIPPED = packaged("firmware_matrix.yaml")
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "firmware-matrix.md"
@@ -161,6 +162,16 @@ def test_the_shipped_matrix_holds_what_its_evidence_says() -> None:
     issue, *_ = matrix.firmware("LEADLINE VSSD", "1.1").known_issues
     assert (issue.claim, issue.excuses) == ("depth_8_over_depth_1", True)
     assert matrix.firmware("LEADLINE VSSD", "1.0").known_issues == ()
+
+
+@pytest.mark.parametrize("name", ["rigs/example-bench.yaml", "rigs/virtual.yaml"])
+def test_no_shipped_drive_is_failed_for_the_boot_of_its_host(name: str) -> None:
+    rig, matrix = load_rig(packaged(name)), load_matrix(SHIPPED)
+    hosts = [drive for drive in rig.drives if rig.outlets_of(drive) == rig.host_outlets()]
+    assert hosts, "they have one that no outlet feeds alone"
+    for drive in hosts:
+        of_class = matrix.limits_by_class[matrix.model(drive.model).class_]["ready_s"]
+        assert matrix.limits_for(drive.model)["ready_s"] != of_class
 
 
 def test_the_reference_explains_every_field() -> None:
