@@ -511,6 +511,17 @@ def test_the_reference_has_the_defaults_and_the_bounds(heading: str, entry: type
             assert values == f"{min(known)} to {max(known)}", name
 
 
+def test_the_example_without_what_the_tutorial_leaves_out_is_a_rig_file(tmp_path: Path) -> None:
+    tutorial = (REFERENCE.parents[1] / "tutorial" / "first-rig.md").read_text()
+    (sentence,) = re.findall(r"^Leave (`.*) out at first", tutorial, re.MULTILINE)
+    data = yaml.load(BENCH.read_text(), yaml.BaseLoader)
+    for name in re.findall(r"`(\w+)`", sentence):
+        for mapping in (data, *data["drives"]):
+            mapping.pop(name, None)
+    rig = load(tmp_path, yaml.safe_dump(data))
+    assert (rig.pdus, rig.outlets) == ((), ()), "a port that is not there would end the run"
+
+
 def test_where_names_the_line(tmp_path: Path) -> None:
     rig = load(tmp_path, SMALL)
     assert rig.where("drives", 0, "firmware") == f"{tmp_path}/rig.yaml:21"
