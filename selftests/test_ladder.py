@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
@@ -449,3 +450,8 @@ def test_a_probe_that_offers_nothing_says_nothing_of_the_drive(
     monkeypatch.setattr(overlap, "_watch", lambda *_: None)
     with pytest.raises(ProgramFailed, match="engine libaio not loadable"):
         overlap.probe(cast(Host, WithoutItsEngine()), sata_drive())
+
+
+def test_the_page_says_how_much_is_read_for_it() -> None:
+    page = Path(__file__).parents[1] / "docs" / "explanation" / "ncq-ladder.md"
+    assert f"{overlap.READS} reads" in page.read_text()
