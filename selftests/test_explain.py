@@ -8,6 +8,7 @@ import pytest
 from leadline.claims import Claim
 from leadline.expected import Limit
 from leadline.explain import estimate_text, explain
+from leadline.judge_arrival import NOT_SEEN
 from leadline.load.slices import VOID_MEANINGS
 from leadline.load.workload import random_read
 from leadline.quantities import Load
@@ -172,3 +173,4 @@ def test_whatever_voids_a_slice_has_a_remedy() -> None:
     assert REMEDIES.keys() == VOID_MEANINGS.keys() | {TOO_FEW, NO_DIFFERENCE, NO_STATION}
     page = (Path(__file__).parent.parent / "docs/how-to/mend-a-void.md").read_text()
     assert [name for name in REMEDIES if f"`{name}`" not in page] == []
+    assert f"`{NOT_SEEN.partition(':')[0]}`" in page, "of what is no slice's"
