@@ -110,3 +110,11 @@ def test_packages_that_cannot_be_installed_end_it_plainly(bare: Path) -> None:
     assert done.returncode == 3
     assert "E: no network" in done.stderr
     assert "could not be installed" in done.stderr
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    readme = (REPOSITORY / "README.md").read_text()
+    found = [page.relative_to(REPOSITORY) for page in (REPOSITORY / "docs").glob("*/*.md")]
+    pages = [page for page in found if page.parent.name != "decisions"]
+    assert len(pages) > 20
+    assert [str(page) for page in pages if f"({page})" not in readme] == []
