@@ -285,7 +285,7 @@ def test_the_command_shows_what_runs_and_what_is_missing(
     assert "    bench-a-slot1-MAKER_SSD_1-2.0: no image in the matrix" in shown
     assert shown.count("    held against 1.0") == 1
     assert "of 3 cells of the matrix, 2 are served\n" in shown
-    assert "2 flashes, at most 4 min of drive time (130 s for each limit), 4 min" in shown
+    assert "2 flashes, about 4 min of drive time (130 s for each limit), 4 min" in shown
     assert shown.endswith("2 to run on 1 drive, 3 missing\n")
     assert run(*files, "--json") == 0
     report = json.loads(capsys.readouterr().out)

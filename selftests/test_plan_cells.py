@@ -334,7 +334,7 @@ def test_what_is_said_of_a_plan(files: Files, capsys: pytest.CaptureFixture[str]
         "    N with 7 on hba: no drive of this model hangs on it; there are some on chipset",
         "",
         "of 12 cells of the matrix, 3 are served",
-        "2 flashes, at most 13 min of drive time (130 s for each limit), 13 min of it on the "
+        "2 flashes, about 13 min of drive time (130 s for each limit), 13 min of it on the "
         "busiest path",
         "3 to run on 2 drives, 1 missing",
     ]

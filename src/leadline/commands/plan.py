@@ -51,7 +51,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "plan",
         help="the matrix: every cell, what will run, what is missing",
         description="Show what would run on which drive with which firmware, in which order, "
-        "what it costs at most, and what is missing for the rest of the matrix.",
+        "about what it costs, and what is missing for the rest of the matrix.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

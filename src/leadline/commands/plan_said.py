@@ -92,7 +92,7 @@ def _sums(planned: Planned) -> Iterator[str]:
     if cost.flashes_to_compare > cost.flashes:
         flashes += f" ({cost.flashes_to_compare} where candidates are compared)"
     yield (
-        f"{flashes}, at most "
+        f"{flashes}, about "
         f"{cost.drive_time_s / 60:.0f} min of drive time ({CLAIM_S:g} s for each limit), "
         f"{cost.longest_path_s / 60:.0f} min of it on the busiest path"
     )

@@ -30,7 +30,8 @@ class Effort:
     flashes_to_compare: int
     """The same where candidates are compared: between two of them the drive comes home."""
     drive_time_s: float
-    """At most, of all claims that have a limit; a curve takes longer, most claims less."""
+    """About: a claim for each limit.  Some limits are of several tests, and some tests have none
+    or may take longer; most take less."""
     longest_path_s: float
     """Of it, what the busiest shared path takes: others run beside it."""
 
@@ -56,7 +57,7 @@ def order(visits: Sequence[Visit]) -> Iterator[Step]:
 
 
 def drive_time_s(cell: Cell, matrix: Matrix) -> float:
-    """At most, in seconds: a claim for each limit of the cell."""
+    """About, in seconds: a claim for each limit of the cell."""
     return CLAIM_S * len(matrix.limits_for(cell.model, cell.firmware, cell.controller))
 
 
