@@ -1,4 +1,4 @@
-"""Write results as they happen, so that a killed run loses at most the slice under way."""
+"""Write results as they happen: a killed run loses the batch of slices under way, and no more."""
 
 import sqlite3
 import time
