@@ -194,15 +194,15 @@ class Wire:
         return type(trouble)(str(trouble)) if trouble else HostLost(f"{self.name}: not connected")
 
     def _read(self) -> None:
-        stdout = _stream(self._process.stdout)
-        try:
-            if self._await_greeting(stdout):
-                for line in stdout:
-                    self._deliver(json.loads(line))
-        except ValueError:
-            self._process.kill()  # not our agent's language: whatever it is, it is no rig
-        finally:
-            self._end()
+        with _stream(self._process.stdout) as stdout:
+            try:
+                if self._await_greeting(stdout):
+                    for line in stdout:
+                        self._deliver(json.loads(line))
+            except ValueError:
+                self._process.kill()  # not our agent's language: whatever it is, it is no rig
+            finally:
+                self._end()
 
     def _await_greeting(self, stdout: IO[bytes]) -> bool:
         """Skip what a login shell's start-up files print first, within reason."""
@@ -240,9 +240,10 @@ class Wire:
             inbox.put(None)
 
     def _listen_to_stderr(self) -> None:
-        stderr = _stream(self._process.stderr)
-        while chunk := stderr.read1(4096):
-            self._said = (self._said + chunk)[-STDERR_TAIL:]
+        # A process that ssh left behind may hold it open: nobody else closes it, for that waits.
+        with _stream(self._process.stderr) as stderr:
+            while chunk := stderr.read1(4096):
+                self._said = (self._said + chunk)[-STDERR_TAIL:]
 
     def _pulse(self) -> None:
         while not self._ended.wait(PULSE_S):
@@ -262,8 +263,6 @@ class Wire:
         if not self._ended.wait(CLOSE_S):
             self._process.kill()
         self._reader.join(CLOSE_S)
-        for stream in (self._process.stdout, self._process.stderr):
-            _stream(stream).close()
 
 
 def _stream(stream: IO[bytes] | None) -> Any:
