@@ -340,8 +340,9 @@ class Host:
         """Connect anew, trying until ``deadline`` seconds have passed; for after a reboot.
 
         Programs, handles and locks of the old connection are gone; leases and journals
-        are taken up again.  A changed or unknown host key ends the trying at once, with
-        HostLost; otherwise DeadlinePassed tells the last attempt's trouble.
+        are taken up again.  Where one cannot be, that is raised, and the new connection
+        is closed.  A changed or unknown host key ends the trying at once, with HostLost;
+        otherwise DeadlinePassed tells the last attempt's trouble.
         """
         self._wire.close()
         limit = time.monotonic() + deadline
@@ -357,8 +358,12 @@ class Host:
                     what = f"{self.name}: no connection within {deadline:g} s; at last: {trouble}"
                     raise DeadlinePassed(what) from None
             time.sleep(RETRY_S)
-        for take_up in list(self.after_reconnect):
-            take_up()
+        try:
+            for take_up in list(self.after_reconnect):
+                take_up()
+        except RigTrouble:
+            self._wire.close()  # nobody goes on without a lease that another run has now
+            raise
 
     def close(self) -> None:
         """End the connection; when this returns, its programs are gone and its locks free."""
