@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from leadline.host.agent_bytes import unpack
-from leadline.host.connection import Host, HostLost, Running
+from leadline.host.connection import FileTrouble, Host, HostLost, Running
 from leadline.host.wire import BOOTSTRAP, agent_source
-from selftests.local_hosts import AWAIT_S, host
+from selftests.local_hosts import AWAIT_S, directory, host
 
-__all__ = ["host"]  # a fixture
+__all__ = ["directory", "host"]  # fixtures
 
 SLEEPERS = {
     "plain": "echo $$; exec sleep 1000",
@@ -86,6 +86,17 @@ def test_a_killed_agent_is_noticed_at_once_by_everyone_who_waits(host: Host) -> 
     assert not host.alive()
     host.reconnect(AWAIT_S)
     assert host.run(["echo", "back"], deadline=AWAIT_S).stdout == b"back\n"
+
+
+def test_a_handle_of_the_connection_before_is_no_others(host: Host, directory: str) -> None:
+    """Who lets an old one go would free a lease or a journal that has its number by now."""
+    old = host.hold_device("/dev/null", exclusive=False)
+    host.reconnect(AWAIT_S)
+    handle = host.lock_file(f"{directory}/journal", shared=False)
+    with pytest.raises(FileTrouble, match="no such handle"):
+        host.release_device(old)
+    assert isinstance(handle, int)
+    host.append(handle, b"still ours")
 
 
 def test_an_agent_that_hears_nothing_for_long_ends_its_programs() -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.resources import files
+from itertools import count
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
@@ -24,6 +25,9 @@ PULSE_S = 10.0  # the agent gives us up after 60 s of silence
 CLOSE_S = 12.0  # it ends its programs first: 2 s of SIGTERM, 3 s of SIGKILL
 NOISE_BYTES = 1 << 16
 STDERR_TAIL = 8192
+
+# Of requests, and so of handles: one of an ended connection is no other's on the next.
+_NUMBERS = count(1)
 
 # A constant: nothing of ours, of the rig's or of the user's is ever part of a command line.
 BOOTSTRAP = (
@@ -120,7 +124,6 @@ class Wire:
         self._sending = threading.Lock()
         self._state = threading.Lock()
         self._inboxes: dict[int, SimpleQueue[Message | None]] = {}
-        self._number = 0
         self._trouble: RigTrouble | None = None
         self._said = b""
         self._ended = threading.Event()
@@ -162,8 +165,7 @@ class Wire:
         with self._state:
             if self._trouble:
                 raise self.lost()
-            self._number += 1
-            number = self._number
+            number = next(_NUMBERS)
             self._inboxes[number] = inbox
         self.send({"id": number, "op": operation, **arguments})
         return Call(self, number, inbox)
