@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,30 @@ def test_an_agent_that_hears_nothing_for_long_ends_its_programs() -> None:
         pid = int(unpack(json.loads(agent.stdout.readline())["stdout"]))
         assert has_ended(pid)
         assert agent.wait(AWAIT_S) == 0
+
+
+def test_what_a_slow_line_has_not_taken_when_the_program_ends_is_not_lost() -> None:
+    """More than the pipe to ssh holds: nobody reads that for a second."""
+    source = agent_source().replace(b"DRAIN_S = 0.5", b"DRAIN_S = 0.05")
+    speaker = {"argv": ["head", "-c", "120000", "/dev/urandom"], "input": {"b": ""}}
+    request = {"id": 1, "op": "run", "deadline": 60, "handle": None, "sample": None, **speaker}
+    with subprocess.Popen(
+        [sys.executable, "-IS", "-c", BOOTSTRAP], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as agent:
+        assert agent.stdin
+        assert agent.stdout
+        agent.stdin.write(b"%d\n%s" % (len(source), source))
+        agent.stdin.flush()
+        assert b"hello" in agent.stdout.readline()
+        agent.stdin.write(json.dumps(request).encode() + b"\n")
+        agent.stdin.flush()
+        time.sleep(1.0)
+        size = 0
+        while "done" not in (message := json.loads(agent.stdout.readline())):
+            size += len(unpack(message["stdout"]))
+        agent.stdin.close()
+        assert agent.wait(AWAIT_S) == 0
+    assert size == 120_000
 
 
 USER = """

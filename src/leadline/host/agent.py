@@ -139,9 +139,10 @@ class Agent:
             path, interval = request["sample"]
             watcher = threading.Thread(target=_sample, args=(program, path, interval, samples))
             watcher.start()
+        busy: set[str] = set()  # those whose output the line has not taken yet
         pumps = [
-            threading.Thread(target=self._pump, args=(request["id"], name, stream), daemon=True)
-            for name, stream in (("stdout", process.stdout), ("stderr", process.stderr))
+            threading.Thread(target=self._pump, args=(request["id"], *end, busy), daemon=True)
+            for end in (("stdout", process.stdout), ("stderr", process.stderr))
         ]
         for pump in pumps:
             pump.start()
@@ -153,17 +154,20 @@ class Agent:
         left = program.kill() if why else []
         if not _join(pumps) and not why:
             left = program.kill()  # a child of it holds the pipes open: its time is over, too
-        _join(pumps)
+        while not _join(pumps) and busy:
+            pass  # output that is cut short would be taken for the whole
         code = process.wait() if program.ended else None
         return {"code": code, "seconds": seconds, "why": why, "left": left, "samples": samples}
 
-    def _pump(self, number: int, name: str, stream: IO[bytes]) -> None:
+    def _pump(self, number: int, name: str, stream: IO[bytes], busy: set[str]) -> None:
         with stream:
             while True:
                 chunk = os.read(stream.fileno(), CHUNK)
                 if not chunk:
                     return
+                busy.add(name)
                 self._send({"id": number, name: pack(chunk)})
+                busy.discard(name)
 
     def op_read(self, request: Request) -> Request:
         """Sent in pieces: a large file must not hold up the other answers."""
