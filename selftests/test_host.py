@@ -369,7 +369,7 @@ class TestAgentSource:
             pytest.skip(f"{python} is not installed")
         source = agent_source()
         request = b'{"id":7,"op":"run","argv":["echo","hi"],'
-        request += b'"input":{"b":""},"deadline":9,"handle":null}\n'
+        request += b'"input":{"b":""},"deadline":9,"handle":null,"sample":null}\n'
         with subprocess.Popen(
             [program, "-IS", "-c", BOOTSTRAP], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as process:
