@@ -36,7 +36,7 @@ from leadline.host.agent_processes import Program, end_processes, read_small, st
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from typing import IO, Any
 
     Request = dict[str, Any]
@@ -154,8 +154,7 @@ class Agent:
         left = program.kill() if why else []
         if not _join(pumps) and not why:
             left = program.kill()  # a child of it holds the pipes open: its time is over, too
-        while not _join(pumps) and busy:
-            pass  # output that is cut short would be taken for the whole
+        _join(pumps, busy)  # output that is cut short would be taken for the whole
         code = process.wait() if program.ended else None
         return {"code": code, "seconds": seconds, "why": why, "left": left, "samples": samples}
 
@@ -257,11 +256,14 @@ class Agent:
         os.fsync(fd)
 
 
-def _join(threads: list[threading.Thread]) -> bool:
-    """Wait a moment for the threads; whether all have ended."""
+def _join(threads: list[threading.Thread], busy: Collection[str] = ()) -> bool:
+    """Wait for the threads until none has been busy for a moment; whether all have ended."""
     limit = time.monotonic() + DRAIN_S
     for thread in threads:
-        thread.join(max(0.0, limit - time.monotonic()))
+        while thread.is_alive() and time.monotonic() < limit:
+            thread.join(DRAIN_S / 10)
+            if busy:
+                limit = time.monotonic() + DRAIN_S
     return not any(thread.is_alive() for thread in threads)
 
 
