@@ -371,13 +371,8 @@ class Host:
 
     def _ask(self, operation: str, deadline: float = CALL_S, **arguments: Any) -> Message:
         call = self._wire.begin(operation, **arguments)
-        path = str(arguments.get("path", operation))
-        try:
-            *_, last = call.messages(time.monotonic() + deadline)
-        except DeadlinePassed:
-            what = f"{self.name}: {operation} {printable(path)}: no answer in {deadline:g} s"
-            raise DeadlinePassed(f"{what}; is the drive or the kernel stuck? see dmesg") from None
-        return self._done(last, path)
+        *_, last = call.messages(time.monotonic() + deadline)
+        return self._done(last, str(arguments.get("path", operation)))
 
     def _done(self, message: Message, path: str) -> Message:
         if "os_error" in message:

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from leadline.errors import RigTrouble
 from leadline.host.agent_bytes import write_all
-from leadline.host.trouble import DeadlinePassed, HostLost, last_lines
+from leadline.host.trouble import DeadlinePassed, HostLost, last_lines, printable
 
 Message = dict[str, Any]
 Explain = Callable[[int | None, str], RigTrouble]
@@ -25,6 +25,7 @@ PULSE_S = 10.0  # the agent gives us up after 60 s of silence
 CLOSE_S = 12.0  # it ends its programs first: 2 s of SIGTERM, 3 s of SIGKILL
 NOISE_BYTES = 1 << 16
 STDERR_TAIL = 8192
+LONGEST_SHOWN = 200  # characters of a request in an error
 
 # Of requests, and so of handles: one of an ended connection is no other's on the next.
 _NUMBERS = count(1)
@@ -64,10 +65,10 @@ def for_bootstrap(source: bytes) -> bytes:
 class Call:
     """One request under way; its messages come in order, ``done`` or an error last."""
 
-    def __init__(self, wire: Wire, number: int, inbox: SimpleQueue[Message | None]) -> None:
-        self.number = number
+    def __init__(self, wire: Wire, request: Message, inbox: SimpleQueue[Message | None]) -> None:
+        self.number: int = request["id"]
         self.finished = False
-        self._wire, self._inbox = wire, inbox
+        self._wire, self._asked, self._inbox = wire, request, inbox
 
     def next(self, timeout: float) -> Message | None:
         """The next message, or None when there is none within ``timeout`` seconds.
@@ -88,12 +89,14 @@ class Call:
 
     def messages(self, limit: float) -> Iterator[Message]:
         """Messages until the last one; DeadlinePassed at ``limit`` (of time.monotonic())."""
+        patience = limit - time.monotonic()
         while not self.finished:
             message = self.next(limit - time.monotonic())
             if message is None:
                 self.finished = True
                 self._wire.forget(self.number)
-                raise DeadlinePassed(f"{self._wire.name}: the rig did not answer in time")
+                said = f"{self._wire.name}: {_in_words(self._asked)}: no answer in {patience:.0f} s"
+                raise DeadlinePassed(f"{said}; is the drive or the kernel stuck? see dmesg")
             yield message
 
     def stop(self, patience: float) -> None:
@@ -159,7 +162,7 @@ class Wire:
             raise self.lost()
         return greeting
 
-    def begin(self, operation: str, **arguments: object) -> Call:
+    def begin(self, operation: str, **arguments: Any) -> Call:
         """Send a request; HostLost when there is no connection any more."""
         inbox: SimpleQueue[Message | None] = SimpleQueue()
         with self._state:
@@ -167,8 +170,9 @@ class Wire:
                 raise self.lost()
             number = next(_NUMBERS)
             self._inboxes[number] = inbox
-        self.send({"id": number, "op": operation, **arguments})
-        return Call(self, number, inbox)
+        request = {"id": number, "op": operation, **arguments}
+        self.send(request)
+        return Call(self, request, inbox)
 
     def send(self, request: Message) -> None:
         """One line to the agent."""
@@ -265,6 +269,14 @@ class Wire:
         if not self._ended.wait(CLOSE_S):
             self._process.kill()
         self._reader.join(CLOSE_S)
+
+
+def _in_words(request: Message) -> str:
+    """A request for people: with its file, its files or its program, on a line."""
+    of = request.get("path") or request.get("argv") or request.get("paths") or []
+    words = [of] if isinstance(of, str) else of
+    text = " ".join(" ".join([request["op"], *words]).split())
+    return printable(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ...")
 
 
 def _stream(stream: IO[bytes] | None) -> Any:
