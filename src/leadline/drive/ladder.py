@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from leadline.drive import overlap
 from leadline.drive.bind import Drive
-from leadline.drive.kernel_events import KernelEvent, concerns
+from leadline.drive.kernel_events import KernelEvent
 from leadline.drive.kernel_watch import KernelHistory
 from leadline.drive.overlap import Overlap
 from leadline.drive.quirks import forced
@@ -333,9 +333,10 @@ def _latest(
 ) -> KernelEvent | None:
     attached = history.attached_at(drive.link.device) if drive.link else None
     since = attached if since_attached and attached is not None else 0.0
+    # Not what is said of another drive on the port: behind a port multiplier each has its own NCQ.
+    own = (drive.link.device, drive.link.port) if drive.link else (drive.name, drive.hctl)
     for event in reversed(history.events):
-        about = concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
-        if event.kind == kind and about and event.seconds >= since:
+        if event.kind == kind and event.device in (None, *own) and event.seconds >= since:
             return event
     return None
 
