@@ -95,6 +95,7 @@ def test_a_mount_counts_wherever_on_the_disk_it_is() -> None:
         ("/boot/efi", True),
         ("/usr", True),
         ("/run/live/medium", True),
+        ("/run/media/ann/BACKUP", False),
         ("/srv", False),
         ("/mnt", False),
         ("/bootleg", False),
