@@ -74,6 +74,20 @@ def test_who_lost_a_lease_while_away_does_nothing_more_on_the_rig(
         lease.release()  # which is no trouble: nothing is held any more
 
 
+def test_what_else_cannot_be_taken_up_keeps_no_lease_from_being_taken_again(
+    host: Host, next_host: Host, directory: str
+) -> None:
+    def refuse() -> None:
+        raise RigTrouble("the kernel log says nothing")
+
+    host.after_reconnect.append(refuse)
+    with take(host, WWN, "ann", directory=directory):
+        with pytest.raises(RigTrouble, match="the kernel log says nothing"):
+            host.reconnect(AWAIT_S)
+        with pytest.raises(LeaseTaken, match="ann"):
+            take(next_host, WWN, "bob", directory=directory)
+
+
 HOLDER = """
 import sys
 from leadline.host.connection import open_host

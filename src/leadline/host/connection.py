@@ -340,8 +340,8 @@ class Host:
         """Connect anew, trying until ``deadline`` seconds have passed; for after a reboot.
 
         Programs, handles and locks of the old connection are gone; leases and journals
-        are taken up again.  Where one cannot be, that is raised, and the new connection
-        is closed.  A changed or unknown host key ends the trying at once, with HostLost;
+        are taken up again, all that can be; of those that cannot the first's RigTrouble
+        is raised.  A changed or unknown host key ends the trying at once, with HostLost;
         otherwise DeadlinePassed tells the last attempt's trouble.
         """
         self._wire.close()
@@ -358,12 +358,14 @@ class Host:
                     what = f"{self.name}: no connection within {deadline:g} s; at last: {trouble}"
                     raise DeadlinePassed(what) from None
             time.sleep(RETRY_S)
-        try:
-            for take_up in list(self.after_reconnect):
+        failed: list[RigTrouble] = []
+        for take_up in list(self.after_reconnect):
+            try:
                 take_up()
-        except RigTrouble:
-            self._wire.close()  # nobody goes on without a lease that another run has now
-            raise
+            except RigTrouble as trouble:
+                failed.append(trouble)
+        if failed:
+            raise failed[0]
 
     def close(self) -> None:
         """End the connection; when this returns, its programs are gone and its locks free."""
