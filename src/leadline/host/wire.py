@@ -25,7 +25,8 @@ PULSE_S = 10.0  # the agent gives us up after 60 s of silence
 CLOSE_S = 12.0  # it ends its programs first: 2 s of SIGTERM, 3 s of SIGKILL
 NOISE_BYTES = 1 << 16
 STDERR_TAIL = 8192
-LONGEST_SHOWN = 200  # characters of a request in an error
+SHOWN = ("op", "path", "argv", "paths")  # what an error says of a request
+LONGEST_SHOWN = 200  # characters
 
 # Of requests, and so of handles: one of an ended connection is no other's on the next.
 _NUMBERS = count(1)
@@ -68,7 +69,8 @@ class Call:
     def __init__(self, wire: Wire, request: Message, inbox: SimpleQueue[Message | None]) -> None:
         self.number: int = request["id"]
         self.finished = False
-        self._wire, self._asked, self._inbox = wire, request, inbox
+        self._wire, self._inbox = wire, inbox
+        self._asked = {name: request[name] for name in SHOWN if name in request}  # not its data
 
     def next(self, timeout: float) -> Message | None:
         """The next message, or None when there is none within ``timeout`` seconds.
