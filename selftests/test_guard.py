@@ -9,7 +9,14 @@ import pytest
 
 from leadline.drive import guard
 from leadline.drive.bind import Drive
-from leadline.drive.guard import Refused, admit, admit_rig, is_own_machine, reasons_against
+from leadline.drive.guard import (
+    Admission,
+    Refused,
+    admit,
+    admit_rig,
+    is_own_machine,
+    reasons_against,
+)
 from leadline.drive.in_use import (
     Node,
     Signature,
@@ -23,7 +30,7 @@ from leadline.drive.in_use import (
 )
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
-from leadline.host.trouble import ProgramFailed
+from leadline.host.trouble import DeadlinePassed, ProgramFailed
 from leadline.inventory.rig import HostSpec
 from selftests.drive_specimens import SPEC, sata_drive
 
@@ -95,6 +102,7 @@ def test_a_mount_counts_wherever_on_the_disk_it_is() -> None:
         ("/boot/efi", True),
         ("/usr", True),
         ("/run/live/medium", True),
+        ("/run/media/ann/BACKUP", False),
         ("/srv", False),
         ("/mnt", False),
         ("/bootleg", False),
@@ -220,6 +228,19 @@ def test_the_machine_that_we_run_on_is_known_by_its_boot() -> None:
         assert is_own_machine(here)
         here._wire.hello["boot_id"] = "another"
         assert not is_own_machine(here)
+
+
+class Silent:
+    """A host without power, behind a connection that has not noticed."""
+
+    def release_device(self, handle: int) -> None:
+        raise DeadlinePassed("bench: release /dev/sda: no answer in 30 s")
+
+
+def test_a_drive_is_let_go_though_its_host_has_no_power_any_more(drive: Drive) -> None:
+    leave = Admission(cast(Host, Silent()), drive, "cut power", 7)
+    leave.release()
+    assert not leave.held
 
 
 class NoLsblk:

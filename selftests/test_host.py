@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.host import agent_bytes
+from leadline.host import agent_bytes, connection
 from leadline.host.connection import (
     DeadlinePassed,
     DeviceBusy,
@@ -250,6 +250,19 @@ class TestFiles:
         stuck.join(AWAIT_S)
         assert not stuck.is_alive()
 
+    def test_what_does_not_answer_is_named(
+        self, host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fifo = tmp_path / "fifo"
+        os.mkfifo(fifo)
+        monkeypatch.setattr(connection, "CALL_S", 0.3)
+        with pytest.raises(DeadlinePassed, match=rf"localhost: read {fifo}: no answer in .*dmesg"):
+            host.read_file(str(fifo))
+        fifo.write_text("")
+        monkeypatch.setattr(connection, "KILL_S", -0.7)
+        with pytest.raises(DeadlinePassed, match=r"localhost: run sleep 1: no answer in"):
+            host.run(["sleep", "1"], deadline=1)
+
     def test_the_boot_id_is_the_kernels(self, host: Host) -> None:
         assert host.boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         assert host.alive()
@@ -369,7 +382,7 @@ class TestAgentSource:
             pytest.skip(f"{python} is not installed")
         source = agent_source()
         request = b'{"id":7,"op":"run","argv":["echo","hi"],'
-        request += b'"input":{"b":""},"deadline":9,"handle":null}\n'
+        request += b'"input":{"b":""},"deadline":9,"handle":null,"sample":null}\n'
         with subprocess.Popen(
             [program, "-IS", "-c", BOOTSTRAP], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as process:

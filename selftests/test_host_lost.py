@@ -7,16 +7,17 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from leadline.host.agent_bytes import unpack
-from leadline.host.connection import Host, HostLost, Running
+from leadline.host.connection import FileTrouble, Host, HostLost, Running
 from leadline.host.wire import BOOTSTRAP, agent_source
-from selftests.local_hosts import AWAIT_S, host
+from selftests.local_hosts import AWAIT_S, directory, host
 
-__all__ = ["host"]  # a fixture
+__all__ = ["directory", "host"]  # fixtures
 
 SLEEPERS = {
     "plain": "echo $$; exec sleep 1000",
@@ -88,6 +89,17 @@ def test_a_killed_agent_is_noticed_at_once_by_everyone_who_waits(host: Host) -> 
     assert host.run(["echo", "back"], deadline=AWAIT_S).stdout == b"back\n"
 
 
+def test_a_handle_of_the_connection_before_is_no_others(host: Host, directory: str) -> None:
+    """Who lets an old one go would free a lease or a journal that has its number by now."""
+    old = host.hold_device("/dev/null", exclusive=False)
+    host.reconnect(AWAIT_S)
+    handle = host.lock_file(f"{directory}/journal", shared=False)
+    with pytest.raises(FileTrouble, match="no such handle"):
+        host.release_device(old)
+    assert isinstance(handle, int)
+    host.append(handle, b"still ours")
+
+
 def test_an_agent_that_hears_nothing_for_long_ends_its_programs() -> None:
     """As when the steering machine was unplugged: no end of file ever comes."""
     source = agent_source().replace(b"SILENCE_S = 60.0", b"SILENCE_S = 0.5")
@@ -106,6 +118,30 @@ def test_an_agent_that_hears_nothing_for_long_ends_its_programs() -> None:
         pid = int(unpack(json.loads(agent.stdout.readline())["stdout"]))
         assert has_ended(pid)
         assert agent.wait(AWAIT_S) == 0
+
+
+def test_what_a_slow_line_has_not_taken_when_the_program_ends_is_not_lost() -> None:
+    """More than the pipe to ssh holds: nobody reads that for a second."""
+    source = agent_source().replace(b"DRAIN_S = 0.5", b"DRAIN_S = 0.05")
+    speaker = {"argv": ["head", "-c", "120000", "/dev/urandom"], "input": {"b": ""}}
+    request = {"id": 1, "op": "run", "deadline": 60, "handle": None, "sample": None, **speaker}
+    with subprocess.Popen(
+        [sys.executable, "-IS", "-c", BOOTSTRAP], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as agent:
+        assert agent.stdin
+        assert agent.stdout
+        agent.stdin.write(b"%d\n%s" % (len(source), source))
+        agent.stdin.flush()
+        assert b"hello" in agent.stdout.readline()
+        agent.stdin.write(json.dumps(request).encode() + b"\n")
+        agent.stdin.flush()
+        time.sleep(1.0)
+        size = 0
+        while "done" not in (message := json.loads(agent.stdout.readline())):
+            size += len(unpack(message["stdout"]))
+        agent.stdin.close()
+        assert agent.wait(AWAIT_S) == 0
+    assert size == 120_000
 
 
 USER = """

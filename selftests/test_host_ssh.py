@@ -3,9 +3,12 @@
 The texts are OpenSSH's own.  ``virtual/test_host_over_ssh.py`` has the real server.
 """
 
+import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -152,6 +155,20 @@ def test_what_a_login_shell_prints_first_is_skipped() -> None:
     wire = Wire(["sh", "-c", script, sys.executable, BOOTSTRAP], "bench-a", lost, AWAIT_S)
     assert wire.hello["pid"] > 0
     wire.close()
+
+
+def test_what_ssh_left_behind_with_its_stderr_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    """As an older OpenSSH leaves the master of a shared connection to a jump host."""
+    script = 'sleep 1000 </dev/null >/dev/null & echo $! >"$2"; exec "$0" -IS -c "$1"'
+    left = tmp_path / "pid"
+    argv = ["sh", "-c", script, sys.executable, BOOTSTRAP, str(left)]
+    wire = Wire(argv, "bench-a", lost, AWAIT_S)
+    closing = threading.Thread(target=wire.close, daemon=True)
+    closing.start()
+    closing.join(AWAIT_S)
+    held_up = closing.is_alive()
+    os.kill(int(left.read_text()), signal.SIGKILL)
+    assert not held_up
 
 
 def test_a_host_that_never_stops_printing_is_given_up() -> None:

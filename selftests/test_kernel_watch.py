@@ -76,6 +76,18 @@ def test_a_gap_is_an_event_of_its_own() -> None:
     assert not log.history().complete
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("ata1: SATA link down (SStatus 0 SControl 300)", "link-down"),
+        ("ata1: SATA link up 3.0 Gbps (SStatus 123 SControl 300)", "link-slower"),
+    ],
+)
+def test_after_a_gap_the_ports_are_known_as_they_were(said: str, kind: str) -> None:
+    log = taken(record(0, BOOT[1]), record(5, "usb 1-1: something"), record(6, said))
+    assert [event.kind for event in log.events()] == ["link-up", OVERRUN, kind]
+
+
 def test_a_new_boot_is_added_and_its_history_is_its_own() -> None:
     log = taken(record(0, BOOT[0]), record(1, DISABLED))
     mark = log.mark()

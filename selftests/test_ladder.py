@@ -178,6 +178,24 @@ def test_ncq_off_on_the_command_line_is_seen_when_the_boot_log_is_gone() -> None
     assert first_broken(given).name == "kernel"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "libata.force=2:noncq",
+        "libata.force=1.01:noncq",
+        "libata.force=noncq,1:ncq",
+        "libata.force=noncq libata.force=3.0Gbps",  # the kernel takes the last
+    ],
+)
+def test_what_is_forced_on_another_drive_takes_nothing_from_this_one(words: str) -> None:
+    given = replace(facts(), kernel_command_line=words, queue_depth=1)
+    gone = replace(given, history=history("something", first=9000))
+    assert first_broken(gone).name == "setting"
+    by_quirk = first_broken(replace(given, history=history(*BOOT[:3], NOT_USED)))
+    assert by_quirk.name == "kernel"
+    assert "a quirk of the kernel" in by_quirk.found
+
+
 def test_a_device_queue_depth_left_at_one() -> None:
     broken = first_broken(replace(facts(), queue_depth=1, overlap=UNQUEUED))
     assert (broken.name, broken.found) == ("setting", "device queue depth is 1")
@@ -196,9 +214,12 @@ def test_that_event_counts_though_a_write_to_the_queue_depth_has_mended_it() -> 
     assert first_broken(replace(facts(), history=history(*BOOT, DISABLED))).name == "error handling"
 
 
-def test_another_drives_event_is_not_this_ones() -> None:
-    other = history(*BOOT, DISABLED.replace("ata1.00", "ata2.00"))
-    assert ladder(replace(facts(), history=other)).first_broken is None
+@pytest.mark.parametrize("device", ["ata2.00", "ata1.01"])
+def test_another_drives_event_is_not_this_ones(device: str) -> None:
+    """On its port neither: several hang on one behind a port multiplier."""
+    unable = BOOT[3].replace("NCQ (depth 32), AA", "NCQ (depth 0/32)")
+    said = [line.replace("ata1.00", device) for line in (*BOOT[2:3], unable, DISABLED)]
+    assert ladder(replace(facts(), history=history(*BOOT, *said))).first_broken is None
 
 
 def test_a_drive_attached_since_then_does_not_inherit_the_event() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import RigTrouble
-from leadline.host.connection import Host
+from leadline.host.connection import Host, HostLost
 from leadline.host.lease import LeaseTaken, file_name, holder_text, take
 from selftests.local_hosts import AWAIT_S, directory, host, next_host
 
@@ -57,6 +57,35 @@ def test_reconnecting_says_so_when_another_was_quicker(
     host.close()
     with take(next_host, WWN, "bob", directory=directory), pytest.raises(LeaseTaken, match="bob"):
         host.reconnect(AWAIT_S)
+
+
+def test_who_lost_a_lease_while_away_does_nothing_more_on_the_rig(
+    host: Host, next_host: Host, directory: str
+) -> None:
+    lost = take(host, WWN, "ann", directory=directory)
+    other = take(host, "0x5000c5000000a002", "ann", directory=directory)
+    host.close()
+    with take(next_host, WWN, "bob", directory=directory):
+        with pytest.raises(LeaseTaken, match="bob"):
+            host.reconnect(AWAIT_S)
+        with pytest.raises(HostLost, match="was closed"):
+            host.exists("/")
+    for lease in (lost, other):
+        lease.release()  # which is no trouble: nothing is held any more
+
+
+def test_what_else_cannot_be_taken_up_keeps_no_lease_from_being_taken_again(
+    host: Host, next_host: Host, directory: str
+) -> None:
+    def refuse() -> None:
+        raise RigTrouble("the kernel log says nothing")
+
+    host.after_reconnect.append(refuse)
+    with take(host, WWN, "ann", directory=directory):
+        with pytest.raises(RigTrouble, match="the kernel log says nothing"):
+            host.reconnect(AWAIT_S)
+        with pytest.raises(LeaseTaken, match="ann"):
+            take(next_host, WWN, "bob", directory=directory)
 
 
 HOLDER = """

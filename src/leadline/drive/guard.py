@@ -18,7 +18,7 @@ from leadline.drive.ask import who_is
 from leadline.drive.bind import Drive, differences
 from leadline.drive.in_use import Node, Signature, Uses, uses_of, uses_of_all
 from leadline.errors import Misuse, RigTrouble
-from leadline.host.connection import DeviceBusy, FileTrouble, Host, HostLost
+from leadline.host.connection import DeadlinePassed, DeviceBusy, FileTrouble, Host, HostLost
 from leadline.inventory.rig import DriveSpec
 
 Purpose = Literal["write", "cut power", "delete", "change a setting", "flash"]
@@ -80,8 +80,9 @@ class Admission:
         """Let others have the drive; nothing when that has been done, or the host is gone."""
         if self._handle is not None:
             handle, self._handle = self._handle, None
-            # A handle ends with its connection, and a reconnected host does not know it.
-            with suppress(HostLost, FileTrouble):
+            # A handle ends with its connection, and a reconnected host does not know it.  One
+            # whose power was cut may just be silent: over a user's shared connection for ever.
+            with suppress(HostLost, FileTrouble, DeadlinePassed):
                 self.host.release_device(handle)
 
 

@@ -17,8 +17,9 @@ from leadline.host.trouble import ProgramFailed
 
 DEADLINE_S = 30.0
 _MOUNTS, _SWAPS = "/proc/self/mountinfo", "/proc/swaps"
-# Where the running system itself is mounted; live systems keep their medium below /run.
-_SYSTEM = re.compile(r"/|/(?:boot|efi|usr|var|cdrom)(?:/.*)?|/run/.+")
+# Where the running system itself is mounted; live systems keep their medium below /run, and
+# desktops mount there, below /run/media, what somebody plugged in.
+_SYSTEM = re.compile(r"/|/(?:boot|efi|usr|var|cdrom)(?:/.*)?|/run/(?!media(?:/|$)).+")
 _VOLATILE = re.compile(r"(?:loop|ram|zram|nbd|sr|fd)\d+")
 
 

@@ -191,6 +191,12 @@ class EventParser:
         self._alive: set[str] = set()  # ports that have had a drive
         self._speed: dict[str, float] = {}  # Gb/s of the last link up, by device
 
+    def after_gap(self) -> "EventParser":
+        """A parser for what comes after lost lines: it knows the ports as they were, no more."""
+        following = EventParser()
+        following._alive, following._speed = self._alive, self._speed
+        return following
+
     def feed(self, line: str) -> None:
         """Take one line, with or without its line end; any text at all."""
         read = read_line(line)

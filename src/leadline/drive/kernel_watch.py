@@ -116,7 +116,7 @@ class KernelLog:
         text = f"the kernel log overran and {count} messages were lost"
         gap = KernelEvent(OVERRUN, "warning", None, None, "host", text, (), ())
         self._before = (*self.events(), gap)
-        self._parser = EventParser()
+        self._parser = self._parser.after_gap()
 
     def _remember(self, text: str, seconds: float) -> None:
         if attached := _ATTACHED.match(text):

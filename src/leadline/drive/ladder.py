@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 from leadline.drive import overlap
 from leadline.drive.bind import Drive
-from leadline.drive.kernel_events import KernelEvent, concerns
+from leadline.drive.kernel_events import KernelEvent
 from leadline.drive.kernel_watch import KernelHistory
 from leadline.drive.overlap import Overlap
+from leadline.drive.quirks import forced
 from leadline.drive.text import plain
 from leadline.drive.tracing import TracingMissing
 from leadline.errors import Inconclusive
@@ -266,8 +267,7 @@ def _kernel(facts: Facts) -> Rung:
     if facts.queue_depth is not None and facts.queue_depth > 1:
         found = "the device queue depth is above 1, to which the kernel sets only what it queues to"
         return Rung("kernel", True, found)
-    forced = "noncq" in facts.kernel_command_line
-    if forced:
+    if _forced_off(facts):
         return Rung("kernel", False, _who_took_it(facts))
     if facts.history.complete:
         found = "the boot log has no NCQ line for this drive, so the kernel saw none to use"
@@ -275,11 +275,19 @@ def _kernel(facts: Facts) -> Rung:
     return Rung("kernel", None, "the kernel log has wrapped: the drive's boot lines are gone")
 
 
-def _who_took_it(facts: Facts) -> str:
+def _forced_off(facts: Facts) -> str:
+    """The word of the kernel's command line that takes NCQ away from this very drive, or ""."""
+    assert facts.drive.link is not None
+    given = forced(facts.kernel_command_line, facts.drive.link.device)
+    if [value for value in given if value in ("ncq", "noncq")][-1:] != ["noncq"]:
+        return ""
     words = facts.kernel_command_line.split()
-    noncq = [word for word in words if word.startswith("libata.force=") and "noncq" in word]
-    if noncq:
-        return f"{noncq[-1]} on the kernel's command line takes NCQ away"
+    return [word for word in words if word.startswith("libata.force=")][-1]
+
+
+def _who_took_it(facts: Facts) -> str:
+    if word := _forced_off(facts):
+        return f"{word} on the kernel's command line takes NCQ away"
     # libata says so before it sets the drive up, hence not only since then.
     if _last(facts, "ncq-forced-off", since_attached=False):
         return "the force option of the libata module takes NCQ away"
@@ -325,9 +333,10 @@ def _latest(
 ) -> KernelEvent | None:
     attached = history.attached_at(drive.link.device) if drive.link else None
     since = attached if since_attached and attached is not None else 0.0
+    # Not what is said of another drive on the port: behind a port multiplier each has its own NCQ.
+    own = (drive.link.device, drive.link.port) if drive.link else (drive.name, drive.hctl)
     for event in reversed(history.events):
-        about = concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
-        if event.kind == kind and about and event.seconds >= since:
+        if event.kind == kind and event.device in (None, *own) and event.seconds >= since:
             return event
     return None
 

@@ -36,7 +36,7 @@ from leadline.host.agent_processes import Program, end_processes, read_small, st
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from typing import IO, Any
 
     Request = dict[str, Any]
@@ -139,9 +139,10 @@ class Agent:
             path, interval = request["sample"]
             watcher = threading.Thread(target=_sample, args=(program, path, interval, samples))
             watcher.start()
+        busy: set[str] = set()  # those whose output the line has not taken yet
         pumps = [
-            threading.Thread(target=self._pump, args=(request["id"], name, stream), daemon=True)
-            for name, stream in (("stdout", process.stdout), ("stderr", process.stderr))
+            threading.Thread(target=self._pump, args=(request["id"], *end, busy), daemon=True)
+            for end in (("stdout", process.stdout), ("stderr", process.stderr))
         ]
         for pump in pumps:
             pump.start()
@@ -153,17 +154,19 @@ class Agent:
         left = program.kill() if why else []
         if not _join(pumps) and not why:
             left = program.kill()  # a child of it holds the pipes open: its time is over, too
-        _join(pumps)
+        _join(pumps, busy)  # output that is cut short would be taken for the whole
         code = process.wait() if program.ended else None
         return {"code": code, "seconds": seconds, "why": why, "left": left, "samples": samples}
 
-    def _pump(self, number: int, name: str, stream: IO[bytes]) -> None:
+    def _pump(self, number: int, name: str, stream: IO[bytes], busy: set[str]) -> None:
         with stream:
             while True:
                 chunk = os.read(stream.fileno(), CHUNK)
                 if not chunk:
                     return
+                busy.add(name)
                 self._send({"id": number, name: pack(chunk)})
+                busy.discard(name)
 
     def op_read(self, request: Request) -> Request:
         """Sent in pieces: a large file must not hold up the other answers."""
@@ -253,11 +256,14 @@ class Agent:
         os.fsync(fd)
 
 
-def _join(threads: list[threading.Thread]) -> bool:
-    """Wait a moment for the threads; whether all have ended."""
+def _join(threads: list[threading.Thread], busy: Collection[str] = ()) -> bool:
+    """Wait for the threads until none has been busy for a moment; whether all have ended."""
     limit = time.monotonic() + DRAIN_S
     for thread in threads:
-        thread.join(max(0.0, limit - time.monotonic()))
+        while thread.is_alive() and time.monotonic() < limit:
+            thread.join(DRAIN_S / 10)
+            if busy:
+                limit = time.monotonic() + DRAIN_S
     return not any(thread.is_alive() for thread in threads)
 
 

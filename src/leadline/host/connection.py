@@ -340,8 +340,9 @@ class Host:
         """Connect anew, trying until ``deadline`` seconds have passed; for after a reboot.
 
         Programs, handles and locks of the old connection are gone; leases and journals
-        are taken up again.  A changed or unknown host key ends the trying at once, with
-        HostLost; otherwise DeadlinePassed tells the last attempt's trouble.
+        are taken up again, all that can be; of those that cannot the first's RigTrouble
+        is raised.  A changed or unknown host key ends the trying at once, with HostLost;
+        otherwise DeadlinePassed tells the last attempt's trouble.
         """
         self._wire.close()
         limit = time.monotonic() + deadline
@@ -357,8 +358,14 @@ class Host:
                     what = f"{self.name}: no connection within {deadline:g} s; at last: {trouble}"
                     raise DeadlinePassed(what) from None
             time.sleep(RETRY_S)
+        failed: list[RigTrouble] = []
         for take_up in list(self.after_reconnect):
-            take_up()
+            try:
+                take_up()
+            except RigTrouble as trouble:
+                failed.append(trouble)
+        if failed:
+            raise failed[0]
 
     def close(self) -> None:
         """End the connection; when this returns, its programs are gone and its locks free."""
@@ -366,13 +373,8 @@ class Host:
 
     def _ask(self, operation: str, deadline: float = CALL_S, **arguments: Any) -> Message:
         call = self._wire.begin(operation, **arguments)
-        path = str(arguments.get("path", operation))
-        try:
-            *_, last = call.messages(time.monotonic() + deadline)
-        except DeadlinePassed:
-            what = f"{self.name}: {operation} {printable(path)}: no answer in {deadline:g} s"
-            raise DeadlinePassed(f"{what}; is the drive or the kernel stuck? see dmesg") from None
-        return self._done(last, path)
+        *_, last = call.messages(time.monotonic() + deadline)
+        return self._done(last, str(arguments.get("path", operation)))
 
     def _done(self, message: Message, path: str) -> Message:
         if "os_error" in message:

@@ -57,7 +57,7 @@ class Lease:
     """A resource that is ours until ``release`` or the connection's end; a context manager.
 
     After ``Host.reconnect`` it is taken again, which raises LeaseTaken when another run
-    was quicker.
+    was quicker; the connection is closed then, and with it whatever was to be done there.
     """
 
     def __init__(
@@ -93,11 +93,18 @@ class Lease:
 
     def _take_again(self) -> None:
         try:
-            self._handle = self._lock(patience=0.0)
+            self._handle = self._lock_again()
+        except RigTrouble:
+            self._host.close()  # nobody goes on with what another run may have now
+            raise
+
+    def _lock_again(self) -> int:
+        try:
+            return self._lock(patience=0.0)
         except LeaseTaken as taken:
             if taken.holder != printable(self._holder):
                 raise
-            self._handle = self._lock(patience=OLD_AGENT_S)  # our own, before the line was cut
+        return self._lock(patience=OLD_AGENT_S)  # our own, before the line was cut
 
 
 def take(

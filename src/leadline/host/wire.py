@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.resources import files
+from itertools import count
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
 from leadline.errors import RigTrouble
 from leadline.host.agent_bytes import write_all
-from leadline.host.trouble import DeadlinePassed, HostLost, last_lines
+from leadline.host.trouble import DeadlinePassed, HostLost, last_lines, printable
 
 Message = dict[str, Any]
 Explain = Callable[[int | None, str], RigTrouble]
@@ -24,6 +25,11 @@ PULSE_S = 10.0  # the agent gives us up after 60 s of silence
 CLOSE_S = 12.0  # it ends its programs first: 2 s of SIGTERM, 3 s of SIGKILL
 NOISE_BYTES = 1 << 16
 STDERR_TAIL = 8192
+SHOWN = ("op", "path", "argv", "paths")  # what an error says of a request
+LONGEST_SHOWN = 200  # characters
+
+# Of requests, and so of handles: one of an ended connection is no other's on the next.
+_NUMBERS = count(1)
 
 # A constant: nothing of ours, of the rig's or of the user's is ever part of a command line.
 BOOTSTRAP = (
@@ -60,10 +66,11 @@ def for_bootstrap(source: bytes) -> bytes:
 class Call:
     """One request under way; its messages come in order, ``done`` or an error last."""
 
-    def __init__(self, wire: Wire, number: int, inbox: SimpleQueue[Message | None]) -> None:
-        self.number = number
+    def __init__(self, wire: Wire, request: Message, inbox: SimpleQueue[Message | None]) -> None:
+        self.number: int = request["id"]
         self.finished = False
         self._wire, self._inbox = wire, inbox
+        self._asked = {name: request[name] for name in SHOWN if name in request}  # not its data
 
     def next(self, timeout: float) -> Message | None:
         """The next message, or None when there is none within ``timeout`` seconds.
@@ -84,12 +91,14 @@ class Call:
 
     def messages(self, limit: float) -> Iterator[Message]:
         """Messages until the last one; DeadlinePassed at ``limit`` (of time.monotonic())."""
+        patience = limit - time.monotonic()
         while not self.finished:
             message = self.next(limit - time.monotonic())
             if message is None:
                 self.finished = True
                 self._wire.forget(self.number)
-                raise DeadlinePassed(f"{self._wire.name}: the rig did not answer in time")
+                said = f"{self._wire.name}: {_in_words(self._asked)}: no answer in {patience:.0f} s"
+                raise DeadlinePassed(f"{said}; is the drive or the kernel stuck? see dmesg")
             yield message
 
     def stop(self, patience: float) -> None:
@@ -120,7 +129,6 @@ class Wire:
         self._sending = threading.Lock()
         self._state = threading.Lock()
         self._inboxes: dict[int, SimpleQueue[Message | None]] = {}
-        self._number = 0
         self._trouble: RigTrouble | None = None
         self._said = b""
         self._ended = threading.Event()
@@ -156,17 +164,17 @@ class Wire:
             raise self.lost()
         return greeting
 
-    def begin(self, operation: str, **arguments: object) -> Call:
+    def begin(self, operation: str, **arguments: Any) -> Call:
         """Send a request; HostLost when there is no connection any more."""
         inbox: SimpleQueue[Message | None] = SimpleQueue()
         with self._state:
             if self._trouble:
                 raise self.lost()
-            self._number += 1
-            number = self._number
+            number = next(_NUMBERS)
             self._inboxes[number] = inbox
-        self.send({"id": number, "op": operation, **arguments})
-        return Call(self, number, inbox)
+        request = {"id": number, "op": operation, **arguments}
+        self.send(request)
+        return Call(self, request, inbox)
 
     def send(self, request: Message) -> None:
         """One line to the agent."""
@@ -194,15 +202,15 @@ class Wire:
         return type(trouble)(str(trouble)) if trouble else HostLost(f"{self.name}: not connected")
 
     def _read(self) -> None:
-        stdout = _stream(self._process.stdout)
-        try:
-            if self._await_greeting(stdout):
-                for line in stdout:
-                    self._deliver(json.loads(line))
-        except ValueError:
-            self._process.kill()  # not our agent's language: whatever it is, it is no rig
-        finally:
-            self._end()
+        with _stream(self._process.stdout) as stdout:
+            try:
+                if self._await_greeting(stdout):
+                    for line in stdout:
+                        self._deliver(json.loads(line))
+            except ValueError:
+                self._process.kill()  # not our agent's language: whatever it is, it is no rig
+            finally:
+                self._end()
 
     def _await_greeting(self, stdout: IO[bytes]) -> bool:
         """Skip what a login shell's start-up files print first, within reason."""
@@ -240,9 +248,10 @@ class Wire:
             inbox.put(None)
 
     def _listen_to_stderr(self) -> None:
-        stderr = _stream(self._process.stderr)
-        while chunk := stderr.read1(4096):
-            self._said = (self._said + chunk)[-STDERR_TAIL:]
+        # A process that ssh left behind may hold it open: nobody else closes it, for that waits.
+        with _stream(self._process.stderr) as stderr:
+            while chunk := stderr.read1(4096):
+                self._said = (self._said + chunk)[-STDERR_TAIL:]
 
     def _pulse(self) -> None:
         while not self._ended.wait(PULSE_S):
@@ -262,8 +271,14 @@ class Wire:
         if not self._ended.wait(CLOSE_S):
             self._process.kill()
         self._reader.join(CLOSE_S)
-        for stream in (self._process.stdout, self._process.stderr):
-            _stream(stream).close()
+
+
+def _in_words(request: Message) -> str:
+    """A request for people: with its file, its files or its program, on a line."""
+    of = request.get("path") or request.get("argv") or request.get("paths") or []
+    words = [of] if isinstance(of, str) else of
+    text = " ".join(" ".join([request["op"], *words]).split())
+    return printable(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ...")
 
 
 def _stream(stream: IO[bytes] | None) -> Any:
