@@ -128,6 +128,8 @@ LINE = b"  8,0    0        1     0.000001000    99  D   R 8 + 8 [fio]\n"
         (LINE + LINE.replace(b"8,0 ", b"8,16"), "t:2: found an event of device 8,16"),
         (b"\x1b[2J\n", "t:1: found '[2J'"),
         (LINE.replace(b" 0.0000", b" 99999999999.0000"), "t:1: found"),
+        (LINE.replace(b" 8 + 8 ", b" 99999999999999999 + 8 "), "t:1: found '8,0 "),
+        (LINE.replace(b" 8 + 8 ", b" 8 + 8388608 "), "t:1: found '8,0 "),
     ],
 )
 def test_what_is_no_recording_is_refused_by_its_line(text: bytes, said: str) -> None:
