@@ -182,6 +182,7 @@ def recorded(tmp_path: Path, *words: str) -> int:
 
 
 OF = ["--capacity", "1000000", "--where", "my desktop", "--what", "a \x1b test"]
+ON_RIG = ["--rig", "r.yaml", "--drive", "a"]
 
 
 def test_the_command_writes_a_trace_and_its_header(
@@ -220,6 +221,7 @@ def test_wrong_arguments_are_told(
         (["x.iolog.gz", "--rig", "r.yaml"], "--rig: name the drive, too"),
         (["x.iolog.gz", "--rig", "r.yaml", "--drive", "a", "--seconds", "0"], "--seconds: found 0"),
         (["x.txt", "--rig", "r.yaml"], "a trace is named NAME"),
+        (["no-such-place/x.iolog.gz", *ON_RIG], "no-such-place/x.iolog.gz: nothing can be written"),
         (["x.iolog.gz", "--from", "no-such-text", *OF[:4]], "no-such-text: No such file"),
     ],
 )
