@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import os
 import shutil
 import struct
 import subprocess
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
@@ -138,6 +140,9 @@ def test_what_is_no_recording_is_refused_by_its_line(text: bytes, said: str) -> 
     assert said.replace("'8,0", "'  8,0") in str(raised.value)
 
 
+SCRIPT = files("leadline.trace").joinpath("record.sh").read_text("ascii")
+
+
 class Rig:
     """A host on which blktrace ends so."""
 
@@ -173,6 +178,32 @@ def test_a_recording_on_a_rig() -> None:
 def test_a_recording_with_holes_is_the_rigs_trouble(rig: Rig, said: str) -> None:
     with pytest.raises(RigTrouble, match=f"(?s)rig: /dev/sdb: .*{said}"):
         record(cast(Host, rig), "/dev/sdb", 5)
+
+
+@pytest.mark.skipif(os.access("/sys/kernel/debug/block", os.F_OK), reason="debugfs is mounted")
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_debugfs_that_was_not_mounted_is_not_afterwards(tmp_path: Path, code: int) -> None:
+    """The real script, with programs that only note what they were called for."""
+    did, programs = tmp_path / "did", tmp_path / "bin"
+    programs.mkdir()
+    for name, then in (("mount", ""), ("umount", ""), ("blktrace", f"exit {code}")):
+        (programs / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {did}\n{then}\n')
+    (programs / "blkparse").write_text("#!/bin/sh\necho text\n")
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-c", SCRIPT, "leadline-record", "/dev/sdb", "5"],
+        env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == code
+    first, traced, *last = did.read_text().splitlines()
+    assert first == "mount -t debugfs debugfs /sys/kernel/debug"
+    assert traced.startswith("blktrace -d /dev/sdb ")
+    assert last == ["umount /sys/kernel/debug"]
+    if not code:
+        assert gzip.decompress(done.stdout) == b"text\n"
 
 
 def recorded(tmp_path: Path, *words: str) -> int:
