@@ -21,7 +21,7 @@ from leadline.drive.ask import INQUIRY
 from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Host, Running
 from leadline.host.wire import BOOTSTRAP, for_bootstrap, source_of
-from leadline.integrity import writer
+from leadline.integrity import session, writer
 from leadline.integrity.account import Account
 from leadline.integrity.check import Checked
 from leadline.integrity.intents import IntentLog, account_of
@@ -277,6 +277,22 @@ def test_a_span_that_was_not_read_to_its_end_proves_nothing(
     drive, account = simulated
     with pytest.raises(RigTrouble, match=r"128 of 256 sectors were read back"):
         read_back(reader(host, drive, 128), account, cut=True, log=log)
+
+
+class Mute(Target):
+    """Instead of a program that reads back, one that says nothing and does not end."""
+
+    def start(self, plan: Plan, seconds: float) -> Running:
+        return self.host.start(["sleep", "60"])
+
+
+def test_a_drive_that_falls_silent_while_it_is_read_back_is_said_to(
+    host: Host, log: IntentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "SILENCE_S", 0.1)
+    monkeypatch.setattr(session, "LISTEN_S", 0.05)
+    with pytest.raises(RigTrouble, match="nothing was answered in 0 s; does the drive still"):
+        read_back(Mute(host, "/dev/mute", "slot a", 8), Account(SMALL), cut=False, log=log)
 
 
 class HalfBlind(writer.Drive):

@@ -220,6 +220,15 @@ def test_layers_that_cannot_be_are_refused_before_a_drive_is_asked_for(
         assert bench.did == []
 
 
+def test_no_drive_at_all_is_refused_before_any_is_leased(
+    bench: Bench, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    with opened(bench, run_of(tmp_path)) as visit, together_of(visit, request) as together:
+        with pytest.raises(Misuse, match=r"random_read_over\(0\): a number of drives"):
+            together.random_read_over(0)
+        assert is_free(B)
+
+
 def test_layers_are_on_record_before_they_are_built_and_the_drives_let_go(
     bench: Bench,
     next_host: Host,

@@ -102,6 +102,7 @@ def test_the_loads_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (["nosuch"], "there is no load 'nosuch'"),
         (["--seed", "-1"], "--seed: found -1"),
         (["--capacity", "4096"], "a capacity of 4096 bytes"),
+        (["dual-copy", "--capacity", str(1 << 63)], f"a capacity of {1 << 63} bytes: no drive is"),
         (["--fragments", "0"], "0 fragments"),
     ],
 )

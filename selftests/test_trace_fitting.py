@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from leadline.errors import Misuse
 from leadline.trace.figures import figures_of
-from leadline.trace.fitting import Fitted, fit
+from leadline.trace.fitting import Fitted, Reach, fit
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
 from leadline.trace.trace import READ, SYNC, WRITE, Trace, trace_of
@@ -130,12 +130,26 @@ def test_replays_of_a_trace_that_is_cut_off_lie_apart_and_stay_on_the_drive() ->
     trace = trace_of([1, 2, 3], READ, [0, 1 << 20, 1 << 30], 1 << 16)
     found = fitted(trace, TRACED, most=2)
     assert (found.step_bytes, len(found.trace)) == (1 << 20, 2)
-    assert f"each replay lies {1} MiB further on than the one before" in found.notes
+    assert "each replay lies 1 MiB or more further on than the one before" in found.notes
     assert found.of_replay(0).equals(found.trace)
     assert found.of_replay(3).offset.tolist() == [3 << 20, 4 << 20]
     last = found.steps - 1
     assert TRACED - (1 << 20) < int(found.of_replay(last).end.max()) <= TRACED
     assert found.of_replay(last + 1).equals(found.trace), "and from the beginning again"
+
+
+def test_replays_of_several_traces_lie_apart_from_one_another_too() -> None:
+    """Each reads from the beginning of one file, as the nine loads do."""
+    short, long = (
+        fitted(trace_of([1, 2, 3], READ, [0, 1 << 20, 1 << 30], length), TRACED, most=2)
+        for length in (1 << 16, 1 << 20)
+    )
+    reach = Reach()
+    replays = [reach.next_of(each) for each in (short, long, long, short, short, long)]
+    places = [int(each.offset[0]) >> 20 for each in replays]
+    assert places == [0, 2, 4, 6, 7, 8], "steps of 1 MiB and of 2, each where the others end"
+    whole = fitted(few(), TRACED)
+    assert reach.next_of(whole).equals(whole.trace), "a whole one is where it was"
 
 
 def test_a_flush_has_no_place_to_be_moved() -> None:

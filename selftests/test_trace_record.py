@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import os
 import shutil
 import struct
 import subprocess
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import cast
 
@@ -128,12 +130,17 @@ LINE = b"  8,0    0        1     0.000001000    99  D   R 8 + 8 [fio]\n"
         (LINE + LINE.replace(b"8,0 ", b"8,16"), "t:2: found an event of device 8,16"),
         (b"\x1b[2J\n", "t:1: found '[2J'"),
         (LINE.replace(b" 0.0000", b" 99999999999.0000"), "t:1: found"),
+        (LINE.replace(b" 8 + 8 ", b" 99999999999999999 + 8 "), "t:1: found '8,0 "),
+        (LINE.replace(b" 8 + 8 ", b" 8 + 8388608 "), "t:1: found '8,0 "),
     ],
 )
 def test_what_is_no_recording_is_refused_by_its_line(text: bytes, said: str) -> None:
     with pytest.raises(Misuse) as raised:
         read(text)
     assert said.replace("'8,0", "'  8,0") in str(raised.value)
+
+
+SCRIPT = files("leadline.trace").joinpath("record.sh").read_text("ascii")
 
 
 class Rig:
@@ -173,6 +180,32 @@ def test_a_recording_with_holes_is_the_rigs_trouble(rig: Rig, said: str) -> None
         record(cast(Host, rig), "/dev/sdb", 5)
 
 
+@pytest.mark.skipif(os.access("/sys/kernel/debug/block", os.F_OK), reason="debugfs is mounted")
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_debugfs_that_was_not_mounted_is_not_afterwards(tmp_path: Path, code: int) -> None:
+    """The real script, with programs that only note what they were called for."""
+    did, programs = tmp_path / "did", tmp_path / "bin"
+    programs.mkdir()
+    for name, then in (("mount", ""), ("umount", ""), ("blktrace", f"exit {code}")):
+        (programs / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {did}\n{then}\n')
+    (programs / "blkparse").write_text("#!/bin/sh\necho text\n")
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-c", SCRIPT, "leadline-record", "/dev/sdb", "5"],
+        env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == code
+    first, traced, *last = did.read_text().splitlines()
+    assert first == "mount -t debugfs debugfs /sys/kernel/debug"
+    assert traced.startswith("blktrace -d /dev/sdb ")
+    assert last == ["umount /sys/kernel/debug"]
+    if not code:
+        assert gzip.decompress(done.stdout) == b"text\n"
+
+
 def recorded(tmp_path: Path, *words: str) -> int:
     text = tmp_path / "text"
     text.write_bytes(LINE + LINE.replace(b"0.000001", b"2.000001"))
@@ -180,6 +213,7 @@ def recorded(tmp_path: Path, *words: str) -> int:
 
 
 OF = ["--capacity", "1000000", "--where", "my desktop", "--what", "a \x1b test"]
+ON_RIG = ["--rig", "r.yaml", "--drive", "a"]
 
 
 def test_the_command_writes_a_trace_and_its_header(
@@ -218,6 +252,7 @@ def test_wrong_arguments_are_told(
         (["x.iolog.gz", "--rig", "r.yaml"], "--rig: name the drive, too"),
         (["x.iolog.gz", "--rig", "r.yaml", "--drive", "a", "--seconds", "0"], "--seconds: found 0"),
         (["x.txt", "--rig", "r.yaml"], "a trace is named NAME"),
+        (["no-such-place/x.iolog.gz", *ON_RIG], "no-such-place/x.iolog.gz: nothing can be written"),
         (["x.iolog.gz", "--from", "no-such-text", *OF[:4]], "no-such-text: No such file"),
     ],
 )

@@ -16,7 +16,7 @@ from leadline.trace import replay_run, turns
 from leadline.trace.asked import Answer, Asked
 from leadline.trace.replay_job import Timing, counts_of
 from leadline.trace.rounds import Replayed, Times
-from leadline.trace.trace import Trace
+from leadline.trace.trace import WRITE, Trace
 from leadline.visiting import OpenVisit
 from selftests.traces import CAPACITY, few
 from selftests.traces import kept as kept_trace
@@ -232,6 +232,17 @@ def test_a_drive_that_fails_in_the_middle_gets_its_depth_back(
         ask(opened, tmp_path)
     assert bench.file("device/queue_depth").read_text() == "32"
     assert not (tmp_path / "answer.json").exists()
+
+
+def test_a_trace_of_which_nothing_is_left_is_named_before_any_is_replayed(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    """Without the keys for writes; the traces before it would have been replayed for nothing."""
+    written = kept_trace(tmp_path, few().take(few().kind == WRITE), "written")
+    both = [str(kept_trace(tmp_path, few())), str(written)]
+    with pytest.raises(Misuse, match=r"written\.iolog\.gz: nothing of the trace would be"):
+        ask(opened, tmp_path, traces=both)
+    assert drive.seen == []
 
 
 def test_an_unsound_trace_is_not_replayed(

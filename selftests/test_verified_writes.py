@@ -154,6 +154,22 @@ def test_a_power_cut_in_the_middle_of_the_load(world: World) -> None:
     assert f"; {intact.cut_off} requests were cut off; of 2048 sectors 0 are wrong" in str(intact)
 
 
+def test_what_the_power_cycle_takes_is_no_drive_time_of_the_load(
+    world: World, bench: Bench
+) -> None:
+    """It has phases of its own: the results would count it twice."""
+    counted: list[list[str]] = []
+
+    def look() -> None:
+        counted.append([row["name"] for row in kept(bench.folder, "phases")])
+
+    world.meanwhile = look
+    writes(world).outlast_a_power_cut()
+    assert counted[0].count("drive") == 1, "the load's is on record before the cut"
+    drive = [row for row in kept(bench.folder, "phases") if row["name"] == "drive"]
+    assert len(drive) == 2, "that of the load, and of the reading back"
+
+
 @pytest.mark.parametrize(
     ("method", "cut"), [("outlast_a_power_cut", [True]), ("outlast_a_power_cycle", [False, False])]
 )

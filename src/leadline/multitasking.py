@@ -15,6 +15,7 @@ from leadline.claims import Claim, stated
 from leadline.errors import DriveFault, Misuse
 from leadline.judge_gain import look_at_gain
 from leadline.statements import Gain, share
+from leadline.trace.fitting import Reach
 from leadline.trace.gain import FEWEST_ROUNDS
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
@@ -95,6 +96,7 @@ class VisitRounds:
         self._visit = visit
         self._fits: dict[int | None, Sequence[Fit]] = {}
         self._done: dict[int | None, list[tuple[Round, ...]]] = {}
+        self._reach = Reach()
 
     def so_far(self, first: int | None) -> tuple[ReplayedTrace, ...]:
         """As of Rounds."""
@@ -115,7 +117,7 @@ class VisitRounds:
 
     def one_more(self, first: int | None) -> float:
         """As of Rounds.  Raises as `turns` and `Turns.round` do."""
-        with turns(self._visit) as by_turns:
+        with turns(self._visit, self._reach) as by_turns:
             if first not in self._fits:
                 self._fits[first] = self._fitted(by_turns, first)
             done = self._done.setdefault(first, [])

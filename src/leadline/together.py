@@ -90,6 +90,8 @@ class Together:
 
         Over one, it is the visit's.  Skips the test where there are too few drives.
         """
+        if drives < 1:
+            raise Misuse(f"random_read_over({drives}): a number of drives, 1 or more")
         members = self._members(drives, writing=False)
         nodes = tuple(member.drive.node for member in members)
         return self._reads(f"{drives}_drives", members, nodes)

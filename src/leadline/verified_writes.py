@@ -133,10 +133,11 @@ class VerifiedWrites:
             with Load(self._target(), plan, FOR_EVER_S, log) as load:
                 load.until(_LongEnough(plan, LOAD_S))
                 log.sync()
+                # Until here: the power cycle has phases of its own.
+                self._count_drive_time(time.monotonic() - began)
                 with self._events_excused():
                     cycle = self._visit.cycle_power(abrupt=True)
                 load.cut_off()
-            self._count_drive_time(time.monotonic() - began)
             proven(cycle)
             if load.account.ended or not load.account.history.under_way():
                 raise Inconclusive(

@@ -51,10 +51,10 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Record, write the trace and say what is in it; 0."""
-    from leadline.trace.files import inspect, save_trace
-    from leadline.trace.header import Header, name_of
+    from leadline.trace.files import check_place, inspect, save_trace
+    from leadline.trace.header import Header
 
-    name_of(arguments.file)
+    check_place(arguments.file)
     begun = datetime.now(UTC).replace(microsecond=0)
     if arguments.text is None:
         recorded, where, capacity, by = _on_rig(arguments)

@@ -210,6 +210,10 @@ def _nothing(number: int) -> bool:
 
 
 def _broken_off(target: Target, running: Running) -> RigTrouble:
+    if not running.ended:
+        return RigTrouble(
+            f"{target}: nothing was answered in {SILENCE_S:.0f} s; does the drive still answer?"
+        )
     said = last_lines(running.stderr) or " nothing"
     code = "" if running.exit_code is None else f" (exit code {running.exit_code})"
     return RigTrouble(f"{target}: the load ended before its time{code}. It said:{said}")

@@ -23,6 +23,7 @@ _EVENT = re.compile(
 _SUMMARY = (b"CPU", b"Total ", b"Throughput", b"Events ")
 _BESIDE = (b"Input file ", b"\n")  # blkparse says so on stdout, also when it is quiet
 _LONGEST_TIME = 10  # digits of its seconds
+_LONGEST_SECTOR = 16  # digits: in bytes, 64 bits hold no more
 _ISSUE, _COMPLETE, _REQUEUE = b"D", b"C", b"R"
 _TAKEN = (_ISSUE, _COMPLETE, _REQUEUE)
 
@@ -102,13 +103,21 @@ def read_blkparse(lines: Iterable[bytes], name: str) -> Recorded:
 def _event(line: bytes, where: str) -> "re.Match[bytes]":
     """The fields of an event; Misuse for a line that is none."""
     match = _EVENT.match(line)
-    if match is None or len(match[2]) > _LONGEST_TIME:
+    if match is None or len(match[2]) > _LONGEST_TIME or _is_beyond_all(match):
         said = plain(line[:80].decode("utf-8", "replace").rstrip("\n"))
         raise Misuse(
             f"{where}: found {said!r}, expected an event of blkparse in its default format; give "
             "what `blkparse -i FILE` prints, without -f"
         )
     return match
+
+
+def _is_beyond_all(match: "re.Match[bytes]") -> bool:
+    """Whether no drive is so large, or no request: blktrace has their bytes in 32 bits."""
+    if match[6] is None:
+        return False
+    digits = max(len(match[6]), len(match[7]))
+    return digits > _LONGEST_SECTOR or int(match[7]) * SECTOR >= 1 << 32
 
 
 def _row(match: "re.Match[bytes]") -> tuple[int, int, int, int] | None:

@@ -1,6 +1,7 @@
 """Trace files: an iolog, compressed, and its header beside it."""
 
 import gzip
+import os
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +16,16 @@ from leadline.trace.trace import Trace, joined
 
 _LEVEL = 1
 """Of compression: digits gain little from more, and it is what most of the writing's time is."""
+
+
+def check_place(path: Path) -> None:
+    """Misuse unless a trace can be written to `path`: to be asked before one is recorded."""
+    name_of(path)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise Misuse(
+            f"{plain(str(path))}: nothing can be written there; name a file in a directory that is "
+            "there and may be written to"
+        )
 
 
 def save_trace(path: Path, trace: Trace, header: Header) -> None:

@@ -19,8 +19,8 @@ _STEP = 1 << 20
 class Fitted:
     """What is replayed, and in a sentence each what was done to it.
 
-    `step_bytes` is how much further on the drive each replay lies than the one before, of which
-    there can be `steps` before the first place has its turn again; 0 for all at the same places.
+    `step_bytes` is how far on the drive one replay lies from the next, of which there can be
+    `steps` before the first place has its turn again; 0 for all at the same places.
     """
 
     trace: Trace
@@ -34,6 +34,24 @@ class Fitted:
         trace = self.trace
         at = np.where(trace.kind == SYNC, trace.offset, trace.offset + by)
         return Trace(trace.time_us, trace.kind, at, trace.length)
+
+
+@dataclass
+class Reach:
+    """How far on the drive replays have come, in bytes, as if there were room for all of them.
+
+    Traces have places in common: the nine loads read the same large file from its beginning.
+    """
+
+    so_far: int = 0
+
+    def next_of(self, fitted: Fitted) -> Trace:
+        """The next replay of a trace, beyond all that there were, of whichever trace."""
+        if not fitted.step_bytes:
+            return fitted.trace
+        number = -(-self.so_far // fitted.step_bytes)
+        self.so_far = (number + 1) * fitted.step_bytes
+        return fitted.of_replay(number)
 
 
 def fit(
@@ -68,7 +86,7 @@ def fit(
         return Fitted(aligned, tuple(notes))
     step, steps = _steps(aligned, capacity_bytes)
     if steps > 1:
-        notes.append(f"each replay lies {step >> 20} MiB further on than the one before")
+        notes.append(f"each replay lies {step >> 20} MiB or more further on than the one before")
     return Fitted(aligned, tuple(notes), step, steps)
 
 

@@ -43,6 +43,8 @@ class Drive:
                 f"a capacity of {self.capacity_bytes} bytes: the loads have nothing to do on so "
                 f"little; give at least {LEAST_BYTES}"
             )
+        if self.capacity_bytes >= 1 << 63:
+            raise Misuse(f"a capacity of {self.capacity_bytes} bytes: no drive is so large")
         if not 1 <= self.fragments <= MOST_FRAGMENTS:
             raise Misuse(f"{self.fragments} fragments: a file lies in 1 to {MOST_FRAGMENTS}")
 

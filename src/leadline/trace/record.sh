@@ -11,10 +11,19 @@ for old in "$base"/leadline-record.*; do
 done
 dir=$base/leadline-record.$$
 mkdir -m 700 "$dir"
-trap 'rm -rf "$dir"' EXIT
+mounted=
+ended() {
+    rm -rf "$dir"
+    # Busy where somebody else has begun to trace: then it is left to them.
+    [ -z "$mounted" ] || umount /sys/kernel/debug 2> /dev/null || :
+}
+trap ended EXIT
 trap 'exit 143' HUP INT TERM
 cd "$dir"
-[ -d /sys/kernel/debug/block ] || mount -t debugfs debugfs /sys/kernel/debug
+if [ ! -d /sys/kernel/debug/block ]; then
+    mount -t debugfs debugfs /sys/kernel/debug
+    mounted=yes
+fi
 blktrace -d "$1" -a issue -a complete -a requeue -w "$2" -o events > said 2>&1 || {
     code=$?
     cat said >&2

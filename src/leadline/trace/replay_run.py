@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from leadline.drive.text import plain
+from leadline.errors import Misuse
 from leadline.results.schema import Phase
 from leadline.running import VERDICTS
 from leadline.trace.asked import Answer, Asked
@@ -15,7 +17,7 @@ from leadline.trace.files import load_trace
 from leadline.trace.gain import gain_of, overall
 from leadline.trace.header import name_of
 from leadline.trace.rounds import ReplayedTrace, Round
-from leadline.trace.turns import Turns, turns
+from leadline.trace.turns import Fit, Turns, turns
 
 if TYPE_CHECKING:
     from leadline.visiting import OpenVisit
@@ -25,7 +27,9 @@ def test_replay(visit: "OpenVisit", request: pytest.FixtureRequest) -> None:
     """Replay each trace with NCQ off and on by turns, on the drive of this visit alone."""
     asked = Asked.model_validate_json(Path(request.config.option.trace_replay).read_bytes())
     with turns(visit) as by_turns:
-        replayed = [_replayed(by_turns, asked, path) for path in asked.traces]
+        # All of them first: what cannot be replayed is told now, and not hours later.
+        fits = [_fitted(by_turns, asked, path) for path in asked.traces]
+        replayed = [_replayed(by_turns, asked, fit) for fit in fits]
     who = visit.drive.identity
     answer = Answer(
         drive=f"{visit.visit.cell.slot}: {who.model} {who.serial}, firmware {who.firmware}",
@@ -45,11 +49,18 @@ def _facts(answer: Answer) -> dict[str, object]:
     return {"estimate": said, "drive_seconds": round(spent, 3)}
 
 
-def _replayed(by_turns: Turns, asked: Asked, path: Path) -> ReplayedTrace:
-    """All rounds of one trace."""
+def _fitted(by_turns: Turns, asked: Asked, path: Path) -> Fit:
+    """One trace made to fit the drive.  Misuse, by its file, where it cannot be."""
     trace, header = load_trace(path)
     in_flight = asked.in_flight or header.in_flight
-    fit = by_turns.fit(name_of(path), trace, header.capacity_bytes, in_flight, asked.requests)
+    try:
+        return by_turns.fit(name_of(path), trace, header.capacity_bytes, in_flight, asked.requests)
+    except Misuse as error:
+        raise Misuse(f"{plain(str(path))}: {error}") from error
+
+
+def _replayed(by_turns: Turns, asked: Asked, fit: Fit) -> ReplayedTrace:
+    """All rounds of one trace."""
     rounds = [
         _counted(by_turns, by_turns.round(fit, number, asked.timing))
         for number in range(asked.rounds)
@@ -57,7 +68,7 @@ def _replayed(by_turns: Turns, asked: Asked, path: Path) -> ReplayedTrace:
     return ReplayedTrace(
         trace=fit.name,
         requests=len(fit.fitted.trace),
-        in_flight=in_flight,
+        in_flight=fit.in_flight,
         seconds=fit.fitted.trace.seconds,
         notes=fit.fitted.notes,
         rounds=tuple(rounds),

@@ -9,7 +9,7 @@ from leadline.depths import admit_depths
 from leadline.drive import queue_depth, settings
 from leadline.plans import alternating
 from leadline.results.schema import Environment
-from leadline.trace.fitting import Fitted, fit
+from leadline.trace.fitting import Fitted, Reach, fit
 from leadline.trace.replay_job import Timing
 from leadline.trace.replaying import replay
 from leadline.trace.rounds import Replayed, Round
@@ -36,12 +36,13 @@ class Turns:
     """The drive is this one's: admitted to, its settings pinned.
 
     `depth` is the device queue depth with NCQ on, None for a drive without it; `writes` whether
-    it may be written to.
+    it may be written to; `reach` how far on it replays have come.
     """
 
     visit: "OpenVisit"
     depth: int | None
     writes: bool
+    reach: Reach
 
     def fit(
         self, name: str, trace: Trace, traced_bytes: int, in_flight: int, most: int | None
@@ -65,10 +66,10 @@ class Turns:
         """
         depths = (UNQUEUED,) if self.depth is None else (UNQUEUED, self.depth)
         done: dict[int, Replayed] = {}
-        for place, side in enumerate(alternating(number, len(depths)), number * len(depths)):
+        for side in alternating(number, len(depths)):
             self._set_depth(depths[side])
             said = f"{asked.name}, round {number + 1}, device queue depth {depths[side]}"
-            trace = asked.fitted.of_replay(place)
+            trace = self.reach.next_of(asked.fitted)
             self.visit.station.live.show(
                 f"  {self.visit.visit.cell.id}: {said}: {len(trace)} requests under way"
             )
@@ -102,12 +103,12 @@ class Turns:
 
 
 @contextmanager
-def turns(visit: "OpenVisit") -> Iterator[Turns]:
+def turns(visit: "OpenVisit", reach: Reach | None = None) -> Iterator[Turns]:
     """The drive of a visit made ready for replays, and its queue depth given back.
 
-    It is written to where both keys allow it.  Raises as `OpenVisit.admitted` does, and
-    DriveFault where something has taken away the NCQ that the drive has, be it since the ladder
-    was climbed.
+    `reach` is what replays before these have left.  It is written to where both keys allow it.
+    Raises as `OpenVisit.admitted` does, and DriveFault where something has taken away the NCQ that
+    the drive has, be it since the ladder was climbed.
     """
     station = visit.station
     depth = depth_of(visit)  # by the ladder, which is climbed before anything is set
@@ -115,7 +116,7 @@ def turns(visit: "OpenVisit") -> Iterator[Turns]:
     writes = visit.spec.writes == "allowed" and station.run.allow_writes
     visit.admitted("write" if writes else "change a setting")
     settings.pin(station.host, station.journal, visit.drive)
-    opened = Turns(visit, depth, writes)
+    opened = Turns(visit, depth, writes, reach or Reach())
     try:
         yield opened
     finally:
