@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from leadline.cli import main
 from leadline.commands import virtual as command
 from leadline.errors import Misuse, RigTrouble
 from leadline.inventory.fields import packaged
-from leadline.inventory.rig import Rig, load_rig
+from leadline.inventory.rig import Rig, VirtualSpec, load_rig
 from leadline.virtual import rig as virtual
 from leadline.virtual.accel import Accelerator
 from leadline.virtual.machine import (
@@ -32,6 +33,7 @@ from leadline.virtual.state import State
 
 VIRTUAL = packaged("rigs/virtual.yaml").resolve()
 PROFILES = VIRTUAL.parent / "profiles"
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "rig-file.md"
 SSD = Attachment("ssd1", "ahci", "drive0", 0)
 
 
@@ -133,6 +135,20 @@ def test_an_nbd_drive_is_who_the_rig_file_says() -> None:
     )
     assert spec_identity(rig, "scsi1").vendor == "LEADLINE"
     assert spec_identity(rig, "scsi1").model == "VSCSI"
+
+
+def test_the_reference_has_the_machines_bounds_and_defaults() -> None:
+    section = REFERENCE.read_text().split("\n## virtual\n")[1]
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) to (\d+) \| (\d+) \|", section, re.MULTILINE)
+    assert [row[0] for row in rows] == ["memory_mib", "cpus"]
+    needed: dict[str, object] = {"drives": [{"slot": "a", "bus": "ahci", "medium": "nbd://box"}]}
+    for name, least, most, usual in rows:
+        assert getattr(VirtualSpec.model_validate(needed), name) == int(usual)
+        for within in (int(least), int(most)):
+            assert getattr(VirtualSpec.model_validate(needed | {name: within}), name) == within
+        for beyond in (int(least) - 1, int(most) + 1):
+            with pytest.raises(ValueError, match=name):
+                VirtualSpec.model_validate(needed | {name: beyond})
 
 
 def test_the_root_file_system_does_not_eat_the_memory_asked_for(tmp_path: Path) -> None:
