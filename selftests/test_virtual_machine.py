@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -192,27 +194,52 @@ def test_a_real_rig_is_not_started() -> None:
 HOLD = """
 import sys
 from leadline.virtual.state import State
-state = State("held")
+state = State(sys.argv[1])
 assert state.take()
 print("taken", flush=True)
 sys.stdin.read()
 """
 
 
-def test_the_kernel_knows_who_runs_a_rig() -> None:
-    state = State("held")
-    assert state.server() is None
+@contextmanager
+def held(name: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that is the server of such a rig, as far as the kernel knows."""
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLD, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"taken\n"
+        yield holder
+
+
+def test_the_kernel_knows_who_runs_a_rig() -> None:
+    state = State("held")
+    assert state.server() is None
+    with held("held") as holder:
         assert state.server() == holder.pid
         assert state.server() == holder.pid  # asking takes nothing
         assert not state.take()
         holder.send_signal(signal.SIGKILL)
         holder.wait()
     assert state.server() is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--kernel-arguments", "libata.force=noncq"],
+        ["--kernel-arguments", ""],
+        ["--profile", f"ssd1={PROFILES / 'vssd-1.1.yaml'}"],
+    ],
+)
+def test_a_rig_that_is_up_is_not_said_to_be_as_it_was_not_started(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with held("virtual"):
+        State("virtual").root.mkdir()
+        State("virtual").write_status({"rig": "virtual", "running": True, "host": "up"})
+        assert main(["virtual", "up", *words]) == 2
+        assert "only when it is started: `leadline virtual down --rig" in capsys.readouterr().err
 
 
 def test_a_dead_rig_is_down_and_what_it_left_is_removed() -> None:

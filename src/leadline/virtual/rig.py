@@ -46,6 +46,11 @@ class Changes:
     profiles: Mapping[str, Path] | None = None
     """By slot."""
 
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is."""
+        return bool(self.kernel or self.kernel_arguments is not None or self.profiles)
+
 
 @contextlib.contextmanager
 def running(
@@ -149,7 +154,7 @@ def _start(
     """Bring it up; its status and its server, or None for one that was up."""
     _check(rig, changes)
     if State(rig.name).server() is not None:
-        return _already(rig, say), None
+        return _already(rig, changes, say), None
     _require_programs()
     image = ensure_image(say)
     options = Options(
@@ -182,7 +187,7 @@ def _start(
                 pipe.close()
     if ready is None:  # another one was quicker
         server.wait(_DOWN_S)
-        return _already(rig, say), None
+        return _already(rig, changes, say), None
     return {**ready, "already": False}, server
 
 
@@ -223,8 +228,16 @@ def _require_programs() -> None:
         raise RigTrouble(f"the virtual rig needs programs that are not installed: {hints}")
 
 
-def _already(rig: Rig, say: Say) -> dict[str, Any]:
-    """The status of a rig that has a server, once its machine has come up."""
+def _already(rig: Rig, changes: Changes, say: Say) -> dict[str, Any]:
+    """The status of a rig that has a server, once its machine has come up.
+
+    Misuse when it would have to be started anew for what is wanted.
+    """
+    if changes.wanted:
+        raise Misuse(
+            f"virtual rig {rig.name} is up already, and takes a kernel, kernel arguments and "
+            f"profiles only when it is started: `leadline virtual down --rig {rig.path}` first"
+        )
     say(f"virtual rig {rig.name} is up already")
     deadline = time.monotonic() + rig.host.boot_deadline_s
     while (found := status(rig.name))["running"]:
