@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -240,6 +242,26 @@ def test_a_rig_that_is_up_is_not_said_to_be_as_it_was_not_started(
         State("virtual").write_status({"rig": "virtual", "running": True, "host": "up"})
         assert main(["virtual", "up", *words]) == 2
         assert "only when it is started: `leadline virtual down --rig" in capsys.readouterr().err
+
+
+def test_a_rig_that_another_brings_up_is_waited_for_and_not_for_ever(tmp_path: Path) -> None:
+    rig = changed_rig(tmp_path, ("boot_deadline_s: 300", "boot_deadline_s: 2"))
+    state = State(rig.name)
+    booting = {"rig": rig.name, "running": True, "host": "booting"}
+    with held(rig.name):
+        state.root.mkdir()
+        state.write_status(booting)
+        begun = time.monotonic()
+        later = threading.Timer(0.5, state.write_status, [booting | {"host": "up"}])
+        later.start()
+        assert virtual.await_boot(rig)["host"] == "up"
+        assert time.monotonic() - begun >= 0.5
+        later.join()
+        state.write_status(booting)
+        with pytest.raises(RigTrouble, match="is still booting after 2 s"):
+            virtual.await_boot(rig)
+    with pytest.raises(RigTrouble, match="went down just now"):
+        virtual.await_boot(rig)
 
 
 def test_a_dead_rig_is_down_and_what_it_left_is_removed() -> None:

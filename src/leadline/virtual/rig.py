@@ -239,10 +239,18 @@ def _already(rig: Rig, changes: Changes, say: Say) -> dict[str, Any]:
             f"profiles only when it is started: `leadline virtual down --rig {rig.path}` first"
         )
     say(f"virtual rig {rig.name} is up already")
+    return {**await_boot(rig), "already": True}
+
+
+def await_boot(rig: Rig) -> dict[str, Any]:
+    """The status of a rig that has a server, once its machine does not boot any more.
+
+    RigTrouble when that takes too long, or the rig goes down meanwhile.
+    """
     deadline = time.monotonic() + rig.host.boot_deadline_s
     while (found := status(rig.name))["running"]:
         if found["host"] not in ("starting", "booting"):
-            return {**found, "already": True}
+            return found
         if time.monotonic() > deadline:
             raise RigTrouble(
                 f"virtual rig {rig.name} is still {found['host']} after "
