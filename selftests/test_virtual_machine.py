@@ -244,6 +244,17 @@ def test_a_rig_that_is_up_is_not_said_to_be_as_it_was_not_started(
         assert "only when it is started: `leadline virtual down --rig" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("host", ["off", "halted"])
+def test_a_rig_whose_host_is_not_there_is_not_said_to_be_up(
+    host: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with held("virtual"):
+        State("virtual").root.mkdir()
+        State("virtual").write_status({"rig": "virtual", "running": True, "host": host})
+        assert main(["virtual", "up"]) == 3
+        assert f"is up already, and its host is {host}: switch its" in capsys.readouterr().err
+
+
 def test_a_rig_that_another_brings_up_is_waited_for_and_not_for_ever(tmp_path: Path) -> None:
     rig = changed_rig(tmp_path, ("boot_deadline_s: 300", "boot_deadline_s: 2"))
     state = State(rig.name)

@@ -80,11 +80,17 @@ def up(rig: Rig, changes: Changes | None = None, say: Say = to_stderr) -> dict[s
 
     Returns once its guest lets us in.  Raises Misuse for a rig file that describes no virtual
     rig; RigTrouble when a program is missing, the disk is full, or the guest does not come up,
-    with the last lines of its console.
+    with the last lines of its console; and for a rig that is up with its host off.
     """
     found, server = _start(rig, changes or Changes(), say, owner=None)
     if server is not None:
         server.returncode = 0  # it stays, and is not ours to wait for
+    elif found["host"] != "up":
+        said = f" ({found['trouble']})" if found.get("trouble") else ""
+        raise RigTrouble(
+            f"virtual rig {rig.name} is up already, and its host is {found['host']}{said}: switch "
+            f"its outlet off and on, or `leadline virtual down --rig {rig.path}` first"
+        )
     return found
 
 
