@@ -309,6 +309,8 @@ def test_the_command_says_down_in_one_object(capsys: pytest.CaptureFixture[str])
         (["up", "--profile", "nosuch=/dev/null"], "found no slot 'nosuch', expected one of: ssd1"),
         (["up", "--kernel", "/nonexistent"], "cannot be read"),
         (["up", "--rig", "/nonexistent"], "/nonexistent"),
+        (["flash", str(VIRTUAL), "ssd1", "p.yaml"], "expected the name of a virtual rig"),
+        (["flash", "rigs/virtual.yaml", "ssd1", "p.yaml"], "expected the name of a virtual rig"),
     ],
 )
 def test_wrong_words_are_usage_errors(

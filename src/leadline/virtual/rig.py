@@ -134,9 +134,13 @@ def flash(name: str, slot: str, profile: Path) -> str:
     """Stage a profile as the firmware of a slot's drive; the firmware's revision.
 
     It takes effect when the drive is next switched on.  Raises Misuse for a file that is no
-    profile, or one of another kind of drive, and for a slot that is not there; RigTrouble when
-    the rig is not up.
+    profile, or one of another kind of drive, and for a slot that is not there, or a path for a
+    name; RigTrouble when the rig is not up.
     """
+    if "/" in name:
+        raise Misuse(
+            f"found {name!r}, expected the name of a virtual rig, which its file has as `rig`"
+        )
     found = status(name)
     if "drives" not in found:
         raise RigTrouble(
