@@ -137,8 +137,23 @@ def test_an_nbd_drive_is_who_the_rig_file_says() -> None:
     assert spec_identity(rig, "ssd1") == Identity(
         "LEADLINE VSSD", "VSSD0001", "1.0", "0x5000c5000000a001"
     )
-    assert spec_identity(rig, "scsi1").vendor == "LEADLINE"
-    assert spec_identity(rig, "scsi1").model == "VSCSI"
+
+
+@pytest.mark.parametrize(
+    ("model", "vendor", "product"),
+    [
+        ("LEADLINE VSCSI", "LEADLINE", "VSCSI"),
+        ("LEADLINE BIG DISK", "LEADLINE", "BIG DISK"),
+        ("VSCSI", "", "VSCSI"),
+        ("SPLENDIDLY FAST", "", "SPLENDIDLY FAST"),
+    ],
+)
+def test_the_model_of_a_scsi_nbd_drive_is_its_vendor_and_product(
+    tmp_path: Path, model: str, vendor: str, product: str
+) -> None:
+    rig = changed_rig(tmp_path, ("model: LEADLINE VSCSI", f"model: {model}"))
+    found = spec_identity(rig, "scsi1")
+    assert (found.vendor, found.model) == (vendor, product)
 
 
 def test_the_reference_has_the_machines_bounds_and_defaults() -> None:

@@ -19,6 +19,7 @@ _AHCI_PORTS = 6  # of the ICH9 that is part of q35
 _IDE_UNITS = 4
 _SCSI_ADDRESS = 5
 _SCSI_ADAPTERS = 8
+_VENDOR_LENGTH = 8  # SPC-4 INQUIRY bytes 8-15
 _BOOT_MIB = 192
 _KERNEL_ARGUMENTS = "console=ttyS0 panic=-1 net.ifnames=0"
 
@@ -52,7 +53,9 @@ def spec_identity(rig: Rig, slot: str) -> Identity:
     spec = rig.drive(slot)
     model, vendor = spec.model, ""
     if spec.protocol != "sata":
-        vendor, _, model = model.rpartition(" ")
+        first, _, rest = model.partition(" ")
+        if rest and len(first) <= _VENDOR_LENGTH:  # else a product without its vendor
+            vendor, model = first, rest
     return Identity(model, spec.serial, spec.firmware, spec.wwn, vendor)
 
 
