@@ -120,6 +120,7 @@ def test_a_disk_says_how_fast_it_turns() -> None:
         ("nbd://box:1234/a%20b", {"type": "inet", "host": "box", "port": "1234"}, "a b"),
         ("nbd://box", {"type": "inet", "host": "box", "port": "10809"}, ""),
         ("nbd+unix:///x?socket=/run/s", {"type": "unix", "path": "/run/s"}, "x"),
+        ("nbd+unix:///?socket=/c++/a%20s", {"type": "unix", "path": "/c++/a s"}, ""),
     ],
 )
 def test_an_nbd_uri_becomes_a_block_node(uri: str, server: object, export: str) -> None:
@@ -191,6 +192,18 @@ def test_an_ahci_drive_cannot_have_an_outlet_of_its_own(tmp_path: Path) -> None:
         ("virtual/virtual/ssh_config", "x/ssh_config", "expected reach: ssh and ssh_config"),
         ("vssd-1.0.yaml", "vscsi-1.0.yaml", "the profile of a SCSI drive, expected an ATA"),
         ("  cpus: 2", "  cpus: 2\n  kernel: rig.yaml", "found no Linux kernel"),
+        *(
+            (
+                f"profile: {PROFILES}/vssd-1.0.yaml",
+                f"medium: {uri}",
+                rf"rig\.yaml:\d+: virtual\.drives\[ssd1\]\.medium: {message}",
+            )
+            for uri, message in (
+                ("nbd://box:99999/x", "nbd://box:99999/x: found Port out of range"),
+                ("nbd://[::1/x", ".*expected nbd://host:port/name"),
+                ("nbd+unix:///x?socket=banks.sock", ".*found the socket banks.sock, expected nbd"),
+            )
+        ),
     ],
 )
 def test_a_rig_file_that_would_not_work_is_refused_before_anything_starts(

@@ -25,7 +25,7 @@ from leadline.host.trouble import last_lines
 from leadline.inventory.rig import Rig
 from leadline.virtual import accel, access, kernel
 from leadline.virtual.image import Say, ensure_image, to_stderr
-from leadline.virtual.machine import attachments
+from leadline.virtual.machine import attachments, nbd
 from leadline.virtual.profile import Profile, load_profile
 from leadline.virtual.server import ALREADY_UP, Options
 from leadline.virtual.state import State
@@ -215,8 +215,21 @@ def _check(rig: Rig, changes: Changes) -> None:
         if slot not in buses:
             raise Misuse(f"{rig.path}: found no slot {slot!r}, expected one of: {', '.join(buses)}")
         _fitting(path, buses[slot])
+    _check_exports(rig)
     for image in filter(None, (rig.virtual.kernel, changes.kernel)):
         kernel.version(image)
+
+
+def _check_exports(rig: Rig) -> None:
+    """Misuse with its line for a medium that QEMU could not be told of."""
+    assert rig.virtual is not None
+    for index, drive in enumerate(rig.virtual.drives):
+        try:
+            if drive.medium is not None:
+                nbd(drive.medium)
+        except Misuse as wrong:
+            line = rig.where("virtual", "drives", index, "medium")
+            raise Misuse(f"{line}: virtual.drives[{drive.slot}].medium: {wrong}") from None
 
 
 def _fitting(profile: Path, bus: str) -> Profile:
