@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import json
+import queue
 import re
 import signal
 import subprocess
@@ -10,8 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -33,6 +35,7 @@ from leadline.virtual.machine import (
     spec_identity,
 )
 from leadline.virtual.profile import load_profile
+from leadline.virtual.server import Options, Server
 from leadline.virtual.state import State
 
 VIRTUAL = packaged("rigs/virtual.yaml").resolve()
@@ -316,6 +319,25 @@ def test_a_dead_rig_is_down_and_what_it_left_is_removed() -> None:
     assert state.take()
     state.forget()
     assert list(state.root.parent.glob("dead*")) == []
+
+
+def test_a_signal_that_comes_while_the_server_looks_what_is_asked_does_not_hang_it() -> None:
+    options = Options("", "", "", None, None, {}, tied=False)
+    server = Server(load_rig(VIRTUAL), options)
+
+    def interrupt(frame: FrameType, event: str, argument: Any) -> None:
+        if frame.f_code.co_name == "_qsize":  # of a queue that holds its lock meanwhile
+            server._asked.put(None)
+
+    def look() -> None:
+        sys.settrace(interrupt)
+        with suppress(queue.Empty):
+            server._asked.get(timeout=0.1)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(10)
+    assert not looking.is_alive()
 
 
 def test_flashing_a_rig_that_is_down_is_refused() -> None:
