@@ -321,6 +321,15 @@ def test_a_dead_rig_is_down_and_what_it_left_is_removed() -> None:
     assert list(state.root.parent.glob("dead*")) == []
 
 
+def test_a_drives_request_log_outlives_its_rig_and_its_data_does_not() -> None:
+    medium = State("gone").medium("ssd1")
+    medium.mkdir(parents=True)
+    for name in ("requests.jsonl", "requests.jsonl.1", "backing", "written"):
+        (medium / name).touch()
+    assert virtual.down("gone") is False
+    assert {path.name for path in medium.iterdir()} == {"requests.jsonl", "requests.jsonl.1"}
+
+
 def test_a_signal_that_comes_while_the_server_looks_what_is_asked_does_not_hang_it() -> None:
     options = Options("", "", "", None, None, {}, tied=False)
     server = Server(load_rig(VIRTUAL), options)
