@@ -224,6 +224,14 @@ def test_a_real_rig_is_not_started() -> None:
         virtual.up(rig, say=lambda _: None)
 
 
+@pytest.mark.parametrize("action", ["up", "down", "status"])
+def test_a_real_rig_is_not_said_to_be_up_or_down(
+    action: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["virtual", action, "--rig", str(packaged("rigs/example-bench.yaml"))]) == 2
+    assert "this rig is real" in capsys.readouterr().err
+
+
 HOLD = """
 import sys
 from leadline.virtual.state import State
