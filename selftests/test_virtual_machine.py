@@ -314,6 +314,30 @@ def test_a_rig_that_another_brings_up_is_waited_for_and_not_for_ever(tmp_path: P
         virtual.await_boot(rig)
 
 
+DEAF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+time.sleep(600)
+"""
+
+
+def test_a_server_that_says_nothing_and_hears_nothing_is_the_rigs_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = changed_rig(tmp_path, ("boot_deadline_s: 300", "boot_deadline_s: 4"))
+    for name in ("_MARGIN_S", "_PROGRESS_S", "_DOWN_S"):
+        monkeypatch.setattr(virtual, name, 1.0)
+    with subprocess.Popen(
+        [sys.executable, "-c", DEAF], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        try:
+            with pytest.raises(RigTrouble, match="its server does not start"):
+                virtual._hear(server, rig, lambda _: None)
+            assert server.returncode == -signal.SIGKILL
+        finally:
+            server.kill()
+
+
 def test_a_dead_rig_is_down_and_what_it_left_is_removed() -> None:
     state = State("dead")
     state.root.mkdir(parents=True)

@@ -188,8 +188,7 @@ def _start(
         if ready is not None:
             _log_in(rig)
     except BaseException:
-        server.terminate()
-        server.wait(_DOWN_S)
+        _end(server)
         raise
     finally:
         for pipe in (server.stdout, server.stderr):
@@ -311,9 +310,18 @@ def _hear(server: subprocess.Popen[bytes], rig: Rig, say: Say) -> dict[str, Any]
     raise RigTrouble(f"virtual rig {rig.name}: its server does not start{_last_words(server, rig)}")
 
 
-def _last_words(server: subprocess.Popen[bytes], rig: Rig) -> str:
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Have it end; one that does not hear is killed, and what it leaves the next start clears."""
     server.terminate()
-    server.wait(_DOWN_S)
+    try:
+        server.wait(_DOWN_S)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait(_DOWN_S)
+
+
+def _last_words(server: subprocess.Popen[bytes], rig: Rig) -> str:
+    _end(server)
     assert server.stderr is not None
     said = server.stderr.read()
     with contextlib.suppress(OSError):
