@@ -37,10 +37,14 @@ def up(vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         yield
         vendor.did.append(f"{rig.name} down")
 
+    def await_boot(rig: Rig) -> None:
+        vendor.did.append(f"{rig.name} awaited")
+
     def preflight(rigs: Sequence[Rig], total: int) -> None:
         vendor.did.append(f"looked at {len(rigs)} of {total}")
 
     monkeypatch.setattr(virtual, "running", running)
+    monkeypatch.setattr(virtual, "await_boot", await_boot)
     monkeypatch.setattr(virtual, "status", lambda _: status)
     monkeypatch.setattr(hil, "refuse_absent", preflight)
     return status
@@ -52,10 +56,12 @@ def test_a_virtual_rig_is_started_counted_and_stopped(vendor: Vendor, up: dict[s
     assert [row["name"] for row in vendor.kept("phases")] == ["boot"]
 
 
-def test_a_virtual_rig_that_is_up_stays_up(vendor: Vendor, up: dict[str, Any]) -> None:
+def test_a_virtual_rig_that_another_brings_up_is_awaited_and_stays_up(
+    vendor: Vendor, up: dict[str, Any]
+) -> None:
     up["running"] = True
     assert vendor.hil("-k", "holds and scsi1", "test_all.py", rig=RIG, matrix=MATRIX) == 0
-    assert vendor.did == ["looked at 0 of 1"]
+    assert vendor.did == ["looked at 0 of 1", "virtual awaited"]
 
 
 KEPT = """

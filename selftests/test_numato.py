@@ -14,6 +14,8 @@ from selftests.pdu_line import bench
     [
         (Numato8, 1, 1, b"0"),
         (Numato8, 8, 8, b"7"),
+        (Numato8, 16, 11, b"A"),  # the usual unit is a virtual rig's, with any number of them
+        (Numato8, 64, 64, b"63"),
         (Numato32, 16, 11, b"A"),
         (Numato32, 16, 16, b"F"),
         (Numato32, 32, 32, b"V"),

@@ -1,9 +1,13 @@
-"""A guest that hangs in its boot: emulation does that now and then, and is given another try."""
+"""A virtual rig's power, as far as it can be told without a guest that boots.
+
+A guest that hangs in its boot, as emulation lets it do now and then, is given another try.
+"""
 
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,6 +45,31 @@ def power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Callable[..., Pow
     state.log.mkdir(parents=True)
     monkeypatch.setattr(Power, "_drives_on", lambda self, slots: None)
     return make
+
+
+def part(name: str, did: list[str]) -> Any:
+    """A process that notes what is done to it."""
+    process = SimpleNamespace(kill=lambda: did.append(f"{name} killed"))
+    return SimpleNamespace(process=process, reap=lambda: did.append(f"{name} awaited"))
+
+
+def running(made: Power, did: list[str]) -> Power:
+    """As if its machine and one drive ran."""
+    made.qemu, made.phase = part("QEMU", did), "up"
+    slot = made.slots["ssd1"]
+    slot.powered, slot.model = True, part("drive", did)
+    return made
+
+
+@pytest.mark.parametrize("cut", [Power.host_off, Power.all_off])
+def test_a_drive_that_hangs_does_not_keep_the_power_from_being_cut(
+    power: "Callable[..., Power]", cut: Callable[[Power], None]
+) -> None:
+    did: list[str] = []
+    made = running(power(), did)
+    cut(made)
+    assert did == ["QEMU killed", "drive killed", "drive awaited", "QEMU awaited"]
+    assert (made.qemu, made.phase) == (None, "off")
 
 
 def look_for(power: Power, seconds: float) -> list[str]:

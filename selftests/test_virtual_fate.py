@@ -48,6 +48,13 @@ def test_service_times_have_the_mean_and_deviation_said(
     assert factors == sorted(factors)
 
 
+@pytest.mark.parametrize("deviation", [0.5, 1.0])
+def test_a_normal_service_time_of_any_deviation_has_the_mean_said(deviation: float) -> None:
+    stretch = noise("normal", deviation)
+    factors = [stretch(NormalDist().inv_cdf((n + 0.5) / 20_000)) for n in range(20_000)]
+    assert statistics.mean(factors) == pytest.approx(1, rel=0.001)
+
+
 @given(st.sampled_from(["normal", "lognormal", "exponential"]), st.floats(0, 1), st.floats(-8, 8))
 def test_no_service_time_is_below_nothing(
     distribution: str, deviation: float, normal: float

@@ -3,10 +3,17 @@
 import argparse
 import itertools
 import json
+import queue
+import re
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -15,7 +22,7 @@ from leadline.cli import main
 from leadline.commands import virtual as command
 from leadline.errors import Misuse, RigTrouble
 from leadline.inventory.fields import packaged
-from leadline.inventory.rig import Rig, load_rig
+from leadline.inventory.rig import Rig, VirtualSpec, load_rig
 from leadline.virtual import rig as virtual
 from leadline.virtual.accel import Accelerator
 from leadline.virtual.machine import (
@@ -28,10 +35,12 @@ from leadline.virtual.machine import (
     spec_identity,
 )
 from leadline.virtual.profile import load_profile
+from leadline.virtual.server import Options, Server
 from leadline.virtual.state import State
 
 VIRTUAL = packaged("rigs/virtual.yaml").resolve()
 PROFILES = VIRTUAL.parent / "profiles"
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "rig-file.md"
 SSD = Attachment("ssd1", "ahci", "drive0", 0)
 
 
@@ -114,6 +123,7 @@ def test_a_disk_says_how_fast_it_turns() -> None:
         ("nbd://box:1234/a%20b", {"type": "inet", "host": "box", "port": "1234"}, "a b"),
         ("nbd://box", {"type": "inet", "host": "box", "port": "10809"}, ""),
         ("nbd+unix:///x?socket=/run/s", {"type": "unix", "path": "/run/s"}, "x"),
+        ("nbd+unix:///?socket=/c++/a%20s", {"type": "unix", "path": "/c++/a s"}, ""),
     ],
 )
 def test_an_nbd_uri_becomes_a_block_node(uri: str, server: object, export: str) -> None:
@@ -131,8 +141,37 @@ def test_an_nbd_drive_is_who_the_rig_file_says() -> None:
     assert spec_identity(rig, "ssd1") == Identity(
         "LEADLINE VSSD", "VSSD0001", "1.0", "0x5000c5000000a001"
     )
-    assert spec_identity(rig, "scsi1").vendor == "LEADLINE"
-    assert spec_identity(rig, "scsi1").model == "VSCSI"
+
+
+@pytest.mark.parametrize(
+    ("model", "vendor", "product"),
+    [
+        ("LEADLINE VSCSI", "LEADLINE", "VSCSI"),
+        ("LEADLINE BIG DISK", "LEADLINE", "BIG DISK"),
+        ("VSCSI", "", "VSCSI"),
+        ("SPLENDIDLY FAST", "", "SPLENDIDLY FAST"),
+    ],
+)
+def test_the_model_of_a_scsi_nbd_drive_is_its_vendor_and_product(
+    tmp_path: Path, model: str, vendor: str, product: str
+) -> None:
+    rig = changed_rig(tmp_path, ("model: LEADLINE VSCSI", f"model: {model}"))
+    found = spec_identity(rig, "scsi1")
+    assert (found.vendor, found.model) == (vendor, product)
+
+
+def test_the_reference_has_the_machines_bounds_and_defaults() -> None:
+    section = REFERENCE.read_text().split("\n## virtual\n")[1]
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) to (\d+) \| (\d+) \|", section, re.MULTILINE)
+    assert [row[0] for row in rows] == ["memory_mib", "cpus"]
+    needed: dict[str, object] = {"drives": [{"slot": "a", "bus": "ahci", "medium": "nbd://box"}]}
+    for name, least, most, usual in rows:
+        assert getattr(VirtualSpec.model_validate(needed), name) == int(usual)
+        for within in (int(least), int(most)):
+            assert getattr(VirtualSpec.model_validate(needed | {name: within}), name) == within
+        for beyond in (int(least) - 1, int(most) + 1):
+            with pytest.raises(ValueError, match=name):
+                VirtualSpec.model_validate(needed | {name: beyond})
 
 
 def test_the_root_file_system_does_not_eat_the_memory_asked_for(tmp_path: Path) -> None:
@@ -156,6 +195,18 @@ def test_an_ahci_drive_cannot_have_an_outlet_of_its_own(tmp_path: Path) -> None:
         ("virtual/virtual/ssh_config", "x/ssh_config", "expected reach: ssh and ssh_config"),
         ("vssd-1.0.yaml", "vscsi-1.0.yaml", "the profile of a SCSI drive, expected an ATA"),
         ("  cpus: 2", "  cpus: 2\n  kernel: rig.yaml", "found no Linux kernel"),
+        *(
+            (
+                f"profile: {PROFILES}/vssd-1.0.yaml",
+                f"medium: {uri}",
+                rf"rig\.yaml:\d+: virtual\.drives\[ssd1\]\.medium: {message}",
+            )
+            for uri, message in (
+                ("nbd://box:99999/x", "nbd://box:99999/x: found Port out of range"),
+                ("nbd://[::1/x", ".*expected nbd://host:port/name"),
+                ("nbd+unix:///x?socket=banks.sock", ".*found the socket banks.sock, expected nbd"),
+            )
+        ),
     ],
 )
 def test_a_rig_file_that_would_not_work_is_refused_before_anything_starts(
@@ -173,30 +224,118 @@ def test_a_real_rig_is_not_started() -> None:
         virtual.up(rig, say=lambda _: None)
 
 
+@pytest.mark.parametrize("action", ["up", "down", "status"])
+def test_a_real_rig_is_not_said_to_be_up_or_down(
+    action: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["virtual", action, "--rig", str(packaged("rigs/example-bench.yaml"))]) == 2
+    assert "this rig is real" in capsys.readouterr().err
+
+
 HOLD = """
 import sys
 from leadline.virtual.state import State
-state = State("held")
+state = State(sys.argv[1])
 assert state.take()
 print("taken", flush=True)
 sys.stdin.read()
 """
 
 
-def test_the_kernel_knows_who_runs_a_rig() -> None:
-    state = State("held")
-    assert state.server() is None
+@contextmanager
+def held(name: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that is the server of such a rig, as far as the kernel knows."""
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLD, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"taken\n"
+        yield holder
+
+
+def test_the_kernel_knows_who_runs_a_rig() -> None:
+    state = State("held")
+    assert state.server() is None
+    with held("held") as holder:
         assert state.server() == holder.pid
         assert state.server() == holder.pid  # asking takes nothing
         assert not state.take()
         holder.send_signal(signal.SIGKILL)
         holder.wait()
     assert state.server() is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--kernel-arguments", "libata.force=noncq"],
+        ["--kernel-arguments", ""],
+        ["--profile", f"ssd1={PROFILES / 'vssd-1.1.yaml'}"],
+    ],
+)
+def test_a_rig_that_is_up_is_not_said_to_be_as_it_was_not_started(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with held("virtual"):
+        State("virtual").root.mkdir()
+        State("virtual").write_status({"rig": "virtual", "running": True, "host": "up"})
+        assert main(["virtual", "up", *words]) == 2
+        assert "only when it is started: `leadline virtual down --rig" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("host", ["off", "halted"])
+def test_a_rig_whose_host_is_not_there_is_not_said_to_be_up(
+    host: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with held("virtual"):
+        State("virtual").root.mkdir()
+        State("virtual").write_status({"rig": "virtual", "running": True, "host": host})
+        assert main(["virtual", "up"]) == 3
+        assert f"is up already, and its host is {host}: switch its" in capsys.readouterr().err
+
+
+def test_a_rig_that_another_brings_up_is_waited_for_and_not_for_ever(tmp_path: Path) -> None:
+    rig = changed_rig(tmp_path, ("boot_deadline_s: 300", "boot_deadline_s: 2"))
+    state = State(rig.name)
+    booting = {"rig": rig.name, "running": True, "host": "booting"}
+    with held(rig.name):
+        state.root.mkdir()
+        state.write_status(booting)
+        begun = time.monotonic()
+        later = threading.Timer(0.5, state.write_status, [booting | {"host": "up"}])
+        later.start()
+        assert virtual.await_boot(rig)["host"] == "up"
+        assert time.monotonic() - begun >= 0.5
+        later.join()
+        state.write_status(booting)
+        with pytest.raises(RigTrouble, match="is still booting after 2 s"):
+            virtual.await_boot(rig)
+    with pytest.raises(RigTrouble, match="went down just now"):
+        virtual.await_boot(rig)
+
+
+DEAF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+time.sleep(600)
+"""
+
+
+def test_a_server_that_says_nothing_and_hears_nothing_is_the_rigs_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = changed_rig(tmp_path, ("boot_deadline_s: 300", "boot_deadline_s: 4"))
+    for name in ("_MARGIN_S", "_PROGRESS_S", "_DOWN_S"):
+        monkeypatch.setattr(virtual, name, 1.0)
+    with subprocess.Popen(
+        [sys.executable, "-c", DEAF], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        try:
+            with pytest.raises(RigTrouble, match="its server does not start"):
+                virtual._hear(server, rig, lambda _: None)
+            assert server.returncode == -signal.SIGKILL
+        finally:
+            server.kill()
 
 
 def test_a_dead_rig_is_down_and_what_it_left_is_removed() -> None:
@@ -212,6 +351,34 @@ def test_a_dead_rig_is_down_and_what_it_left_is_removed() -> None:
     assert state.take()
     state.forget()
     assert list(state.root.parent.glob("dead*")) == []
+
+
+def test_a_drives_request_log_outlives_its_rig_and_its_data_does_not() -> None:
+    medium = State("gone").medium("ssd1")
+    medium.mkdir(parents=True)
+    for name in ("requests.jsonl", "requests.jsonl.1", "backing", "written"):
+        (medium / name).touch()
+    assert virtual.down("gone") is False
+    assert {path.name for path in medium.iterdir()} == {"requests.jsonl", "requests.jsonl.1"}
+
+
+def test_a_signal_that_comes_while_the_server_looks_what_is_asked_does_not_hang_it() -> None:
+    options = Options("", "", "", None, None, {}, tied=False)
+    server = Server(load_rig(VIRTUAL), options)
+
+    def interrupt(frame: FrameType, event: str, argument: Any) -> None:
+        if frame.f_code.co_name == "_qsize":  # of a queue that holds its lock meanwhile
+            server._asked.put(None)
+
+    def look() -> None:
+        sys.settrace(interrupt)
+        with suppress(queue.Empty):
+            server._asked.get(timeout=0.1)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(10)
+    assert not looking.is_alive()
 
 
 def test_flashing_a_rig_that_is_down_is_refused() -> None:
@@ -233,6 +400,8 @@ def test_the_command_says_down_in_one_object(capsys: pytest.CaptureFixture[str])
         (["up", "--profile", "nosuch=/dev/null"], "found no slot 'nosuch', expected one of: ssd1"),
         (["up", "--kernel", "/nonexistent"], "cannot be read"),
         (["up", "--rig", "/nonexistent"], "/nonexistent"),
+        (["flash", str(VIRTUAL), "ssd1", "p.yaml"], "expected the name of a virtual rig"),
+        (["flash", "rigs/virtual.yaml", "ssd1", "p.yaml"], "expected the name of a virtual rig"),
     ],
 )
 def test_wrong_words_are_usage_errors(

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -163,7 +164,10 @@ def test_a_stale_link_is_replaced_and_gone_at_the_end(tmp_path: Path) -> None:
 
 def test_a_unit_that_nobody_reads_still_stops(tmp_path: Path) -> None:
     with VirtualPdu(8, nothing, tmp_path / "pdu") as unit, typed(unit) as port:
-        port.write(b"status\r" * 20)
+        port.write(b"status\r" * 140)  # some 80 KB of answers: more than a line holds
+        time.sleep(1)  # it is full now, and each piece of an answer waits for a second
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 5
 
 
 # Leadline's driver before it.

@@ -86,6 +86,21 @@ def test_how_many_were_lost_is_in_the_log(tmp_path: Path) -> None:
     assert count_lost(path) == 2
 
 
+def test_how_many_were_lost_is_in_the_log_though_no_request_comes_after_them(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "requests.jsonl"
+    log = RequestLog(path, {"cycle": 0})
+    path.unlink()
+    path.mkdir()
+    log.add(request(0))
+    log.flush()
+    path.rmdir()
+    log.close()
+    assert count_lost(path) == 1
+    assert read_request_log(path) == ()
+
+
 def test_a_rate_counts_answers_and_time_in_flight_within_the_stretch() -> None:
     requests = [request(n) for n in range(10)] + [request(5, "flush")]
     rate = rate_between(requests, 2 * SECOND + SECOND // 2, 6 * SECOND + SECOND // 2)

@@ -242,9 +242,9 @@ def left_over(rig: Rig, processes: list[int]) -> list[object]:
     found: list[object] = [process for process in processes if alive(process)]
     found += mounts(rig)
     if not mounts(rig):  # a dead one cannot be looked into
-        kept = (".log", ".jsonl")
+        kept = {".log", ".jsonl"}
         every = State(rig.name).root.rglob("*")
-        found += [path for path in every if path.suffix not in kept and not path.is_dir()]
+        found += [path for path in every if not path.is_dir() and not kept & {*path.suffixes}]
     return found
 
 

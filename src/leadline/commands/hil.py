@@ -155,6 +155,7 @@ def _start_virtual(rig: Rig, stack: ExitStack, record: Record) -> None:
 
     if virtual.status(rig.name)["running"]:
         print(f"leadline: virtual rig {rig.name} is up already; using it", file=sys.stderr)
+        virtual.await_boot(rig)  # another command may be just starting it
         return
     begun = time.monotonic()
     stack.enter_context(virtual.running(rig))

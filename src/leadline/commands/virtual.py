@@ -94,7 +94,10 @@ def _rig(path: Path | None) -> "Rig":
     from leadline.inventory.fields import packaged
     from leadline.inventory.rig import load_rig
 
-    return load_rig(path or packaged("rigs/virtual.yaml"))
+    rig = load_rig(path or packaged("rigs/virtual.yaml"))
+    if rig.virtual is None:
+        raise Misuse(f"{rig.path}: found no `virtual`, expected one: this rig is real")
+    return rig
 
 
 def _up(arguments: argparse.Namespace) -> int:

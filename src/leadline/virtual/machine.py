@@ -19,6 +19,7 @@ _AHCI_PORTS = 6  # of the ICH9 that is part of q35
 _IDE_UNITS = 4
 _SCSI_ADDRESS = 5
 _SCSI_ADAPTERS = 8
+_VENDOR_LENGTH = 8  # SPC-4 INQUIRY bytes 8-15
 _BOOT_MIB = 192
 _KERNEL_ARGUMENTS = "console=ttyS0 panic=-1 net.ifnames=0"
 
@@ -52,7 +53,9 @@ def spec_identity(rig: Rig, slot: str) -> Identity:
     spec = rig.drive(slot)
     model, vendor = spec.model, ""
     if spec.protocol != "sata":
-        vendor, _, model = model.rpartition(" ")
+        first, _, rest = model.partition(" ")
+        if rest and len(first) <= _VENDOR_LENGTH:  # else a product without its vendor
+            vendor, model = first, rest
     return Identity(model, spec.serial, spec.firmware, spec.wwn, vendor)
 
 
@@ -75,7 +78,7 @@ class Attachment:
 
     def block(self, medium: Path | str) -> dict[str, object]:
         """The block node: a file, or an NBD URI."""
-        file = _nbd(medium) if isinstance(medium, str) else _file(medium)
+        file = nbd(medium) if isinstance(medium, str) else _file(medium)
         cache = {"direct": True}
         return {"driver": "raw", "node-name": self.node, "cache": cache, "file": file}
 
@@ -147,21 +150,27 @@ def _file(path: Path) -> dict[str, object]:
     return {"driver": "file", "filename": str(path), "aio": "native", "cache": cache}
 
 
-def _nbd(uri: str) -> dict[str, object]:
-    """An NBD URI (github.com/NetworkBlockDevice/nbd, doc/uri.md) as QEMU's block options."""
-    parts = urllib.parse.urlsplit(uri)
-    query = urllib.parse.parse_qs(parts.query)
+def nbd(uri: str) -> dict[str, object]:
+    """An NBD URI (github.com/NetworkBlockDevice/nbd, doc/uri.md) as QEMU's block options.
+
+    Misuse when it names no server.
+    """
+    try:
+        parts = urllib.parse.urlsplit(uri)
+        port = parts.port or 10809
+    except ValueError as wrong:
+        raise Misuse(f"{uri}: found {wrong}, expected nbd://host:port/name") from None
+    # A + stands for itself there, and not for a space as in a form.
+    query = urllib.parse.parse_qs(parts.query.replace("+", "%2B"))
     server: dict[str, object]
     if parts.scheme == "nbd+unix":
-        if "socket" not in query:
-            raise Misuse(f"{uri}: found no socket, expected nbd+unix:///name?socket=/path")
-        server = {"type": "unix", "path": query["socket"][0]}
+        path = query.get("socket", [""])[0]
+        if not path.startswith("/"):
+            found = f"the socket {path}" if path else "no socket"
+            raise Misuse(f"{uri}: found {found}, expected nbd+unix:///name?socket=/path")
+        server = {"type": "unix", "path": path}
     else:
-        server = {
-            "type": "inet",
-            "host": parts.hostname or "localhost",
-            "port": str(parts.port or 10809),
-        }
+        server = {"type": "inet", "host": parts.hostname or "localhost", "port": str(port)}
     export = urllib.parse.unquote(parts.path.removeprefix("/"))
     return {"driver": "nbd", "server": server, "export": export}
 

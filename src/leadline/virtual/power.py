@@ -129,11 +129,7 @@ class Power:
 
     def host_off(self) -> None:
         """Cut it, at whatever moment."""
-        if self.qemu is not None:
-            self.qemu.kill()
-        self.qemu = None
-        self.phase = "off"
-        self._drives_off(slot for slot in self.slots.values() if not slot.has_own_outlet)
+        self._cut(slot for slot in self.slots.values() if not slot.has_own_outlet)
 
     def drive_on(self, name: str) -> None:
         """Power for one drive that has an outlet of its own."""
@@ -204,8 +200,22 @@ class Power:
 
     def all_off(self) -> None:
         """The end: whatever runs is killed."""
-        self.host_off()
-        self._drives_off(self.slots.values())
+        self._cut(self.slots.values())
+
+    def _cut(self, dark: Iterable[Slot]) -> None:
+        """The machine's power, and that of these drives.
+
+        Linux lets a killed process not go while a FUSE file system owes it an answer: a drive that
+        hangs is killed before QEMU is waited for.
+        """
+        qemu, self.qemu, self.phase = self.qemu, None, "off"
+        if qemu is not None:
+            qemu.process.kill()
+        try:
+            self._drives_off(dark)
+        finally:
+            if qemu is not None:
+                qemu.reap()
 
     def _console_since(self) -> bytes:
         """What the console has said since the power came on."""

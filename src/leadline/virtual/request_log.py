@@ -79,7 +79,7 @@ class RequestLog:
         """Write what is waiting now, and not within the next tenth of a second."""
         with self._lock:
             count = len(self._waiting)
-            if count == 0:
+            if count == 0 and self._lost == 0:
                 return
             lines = "".join(_line(self._waiting.popleft()) for _ in range(count))
             # What was lost may have been half written, hence the newline.

@@ -25,7 +25,7 @@ from leadline.host.trouble import last_lines
 from leadline.inventory.rig import Rig
 from leadline.virtual import accel, access, kernel
 from leadline.virtual.image import Say, ensure_image, to_stderr
-from leadline.virtual.machine import attachments
+from leadline.virtual.machine import attachments, nbd
 from leadline.virtual.profile import Profile, load_profile
 from leadline.virtual.server import ALREADY_UP, Options
 from leadline.virtual.state import State
@@ -45,6 +45,11 @@ class Changes:
     kernel_arguments: str | None = None
     profiles: Mapping[str, Path] | None = None
     """By slot."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is."""
+        return bool(self.kernel or self.kernel_arguments is not None or self.profiles)
 
 
 @contextlib.contextmanager
@@ -75,11 +80,17 @@ def up(rig: Rig, changes: Changes | None = None, say: Say = to_stderr) -> dict[s
 
     Returns once its guest lets us in.  Raises Misuse for a rig file that describes no virtual
     rig; RigTrouble when a program is missing, the disk is full, or the guest does not come up,
-    with the last lines of its console.
+    with the last lines of its console; and for a rig that is up with its host off.
     """
     found, server = _start(rig, changes or Changes(), say, owner=None)
     if server is not None:
         server.returncode = 0  # it stays, and is not ours to wait for
+    elif found["host"] != "up":
+        said = f" ({found['trouble']})" if found.get("trouble") else ""
+        raise RigTrouble(
+            f"virtual rig {rig.name} is up already, and its host is {found['host']}{said}: switch "
+            f"its outlet off and on, or `leadline virtual down --rig {rig.path}` first"
+        )
     return found
 
 
@@ -123,9 +134,13 @@ def flash(name: str, slot: str, profile: Path) -> str:
     """Stage a profile as the firmware of a slot's drive; the firmware's revision.
 
     It takes effect when the drive is next switched on.  Raises Misuse for a file that is no
-    profile, or one of another kind of drive, and for a slot that is not there; RigTrouble when
-    the rig is not up.
+    profile, or one of another kind of drive, and for a slot that is not there, or a path for a
+    name; RigTrouble when the rig is not up.
     """
+    if "/" in name:
+        raise Misuse(
+            f"found {name!r}, expected the name of a virtual rig, which its file has as `rig`"
+        )
     found = status(name)
     if "drives" not in found:
         raise RigTrouble(
@@ -149,7 +164,7 @@ def _start(
     """Bring it up; its status and its server, or None for one that was up."""
     _check(rig, changes)
     if State(rig.name).server() is not None:
-        return _already(rig, say), None
+        return _already(rig, changes, say), None
     _require_programs()
     image = ensure_image(say)
     options = Options(
@@ -173,8 +188,7 @@ def _start(
         if ready is not None:
             _log_in(rig)
     except BaseException:
-        server.terminate()
-        server.wait(_DOWN_S)
+        _end(server)
         raise
     finally:
         for pipe in (server.stdout, server.stderr):
@@ -182,7 +196,7 @@ def _start(
                 pipe.close()
     if ready is None:  # another one was quicker
         server.wait(_DOWN_S)
-        return _already(rig, say), None
+        return _already(rig, changes, say), None
     return {**ready, "already": False}, server
 
 
@@ -200,8 +214,21 @@ def _check(rig: Rig, changes: Changes) -> None:
         if slot not in buses:
             raise Misuse(f"{rig.path}: found no slot {slot!r}, expected one of: {', '.join(buses)}")
         _fitting(path, buses[slot])
+    _check_exports(rig)
     for image in filter(None, (rig.virtual.kernel, changes.kernel)):
         kernel.version(image)
+
+
+def _check_exports(rig: Rig) -> None:
+    """Misuse with its line for a medium that QEMU could not be told of."""
+    assert rig.virtual is not None
+    for index, drive in enumerate(rig.virtual.drives):
+        try:
+            if drive.medium is not None:
+                nbd(drive.medium)
+        except Misuse as wrong:
+            line = rig.where("virtual", "drives", index, "medium")
+            raise Misuse(f"{line}: virtual.drives[{drive.slot}].medium: {wrong}") from None
 
 
 def _fitting(profile: Path, bus: str) -> Profile:
@@ -223,13 +250,29 @@ def _require_programs() -> None:
         raise RigTrouble(f"the virtual rig needs programs that are not installed: {hints}")
 
 
-def _already(rig: Rig, say: Say) -> dict[str, Any]:
-    """The status of a rig that has a server, once its machine has come up."""
+def _already(rig: Rig, changes: Changes, say: Say) -> dict[str, Any]:
+    """The status of a rig that has a server, once its machine has come up.
+
+    Misuse when it would have to be started anew for what is wanted.
+    """
+    if changes.wanted:
+        raise Misuse(
+            f"virtual rig {rig.name} is up already, and takes a kernel, kernel arguments and "
+            f"profiles only when it is started: `leadline virtual down --rig {rig.path}` first"
+        )
     say(f"virtual rig {rig.name} is up already")
+    return {**await_boot(rig), "already": True}
+
+
+def await_boot(rig: Rig) -> dict[str, Any]:
+    """The status of a rig that has a server, once its machine does not boot any more.
+
+    RigTrouble when that takes too long, or the rig goes down meanwhile.
+    """
     deadline = time.monotonic() + rig.host.boot_deadline_s
     while (found := status(rig.name))["running"]:
         if found["host"] not in ("starting", "booting"):
-            return {**found, "already": True}
+            return found
         if time.monotonic() > deadline:
             raise RigTrouble(
                 f"virtual rig {rig.name} is still {found['host']} after "
@@ -267,9 +310,18 @@ def _hear(server: subprocess.Popen[bytes], rig: Rig, say: Say) -> dict[str, Any]
     raise RigTrouble(f"virtual rig {rig.name}: its server does not start{_last_words(server, rig)}")
 
 
-def _last_words(server: subprocess.Popen[bytes], rig: Rig) -> str:
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Have it end; one that does not hear is killed, and what it leaves the next start clears."""
     server.terminate()
-    server.wait(_DOWN_S)
+    try:
+        server.wait(_DOWN_S)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait(_DOWN_S)
+
+
+def _last_words(server: subprocess.Popen[bytes], rig: Rig) -> str:
+    _end(server)
     assert server.stderr is not None
     said = server.stderr.read()
     with contextlib.suppress(OSError):

@@ -65,7 +65,9 @@ class Server:
         self._rig = rig
         self._options = options
         self._state = State(rig.name)
-        self._asked: queue.Queue[_Switch | None] = queue.Queue()
+        # A signal's handler puts into it, perhaps while the main thread is in the midst of `get`:
+        # of `queue`'s kinds this one alone bears that.
+        self._asked: queue.SimpleQueue[_Switch | None] = queue.SimpleQueue()
         self._contacts = {
             (pdu.name, number): True for pdu in rig.pdus for number in range(1, pdu.outlets + 1)
         }

@@ -132,4 +132,5 @@ def noise(distribution: str, deviation: float) -> Noise:
     if distribution == "lognormal":
         sigma = math.sqrt(math.log1p(deviation**2))
         return lambda normal: math.exp(sigma * normal - sigma**2 / 2)
-    return lambda normal: max(0.1, 1.0 + deviation * normal)
+    # Cut on both sides alike, or the mean would rise.
+    return lambda normal: min(1.9, max(0.1, 1.0 + deviation * normal))

@@ -125,7 +125,7 @@ class State:
         for path in self.root.glob("medium/*/*"):
             if path.is_dir():
                 path.rmdir()
-            elif path.suffix != ".jsonl":
+            elif ".jsonl" not in path.suffixes:  # `requests.jsonl.1` is the log's older part
                 path.unlink()
         for path in self.root.iterdir():
             if not path.is_dir() or path.is_symlink():

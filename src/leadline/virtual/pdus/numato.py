@@ -13,13 +13,13 @@ from leadline.virtual.pdus.line import Frames, Piece, Terminal, Unit
 from leadline.virtual.pdus.outlets import Outlets
 
 END = b"\n\r"
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUV"
 PROMPT = END + b">"
 
 
 class Numato8:
-    """A module with eight relays."""
+    """A module with eight relays; with more, if a rig file says so."""
 
-    NAMES: ClassVar[tuple[str, ...]] = tuple("01234567")
     LEFT_AT: ClassVar[Mapping[str, bytes]] = {
         "prompt": PROMPT,
         "half-typed": PROMPT + b"relay off 0",
@@ -48,26 +48,30 @@ class Numato8:
         if verb == "writeall":
             self.outlets.careless.append(b"writeall")
             return b""
-        if name not in self.NAMES[: len(self.outlets)]:
+        names = _names(len(self.outlets))
+        if name not in names:
             return b""
-        outlet = self.NAMES.index(name) + 1
+        outlet = names.index(name) + 1
         if verb == "read":
             return b"on" if self.outlets.shown[outlet] else b"off"
         self.outlets.switch(outlet, on=verb == "on")
         return b""
 
 
-class Numato32(Numato8):
-    """A module with 32 relays, which it calls 0 to 9 and A to V."""
+def _names(relays: int) -> list[str]:
+    """What a module with so many relays calls them: 0 to 9 and A to V, or 00 to 63."""
+    return [DIGITS[n] if relays <= len(DIGITS) else f"{n:02d}" for n in range(relays)]
 
-    NAMES: ClassVar[tuple[str, ...]] = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUV")
+
+class Numato32(Numato8):
+    """A module with 32 relays."""
+
     SPEC: ClassVar[Mapping[str, object]] = {"outlets": 32}
 
 
 class Numato64(Numato8):
-    """A module with 64 relays, which it calls 00 to 63."""
+    """A module with 64 relays."""
 
-    NAMES: ClassVar[tuple[str, ...]] = tuple(f"{relay:02d}" for relay in range(64))
     LEFT_AT: ClassVar[Mapping[str, bytes]] = {"prompt": PROMPT}
     SPEC: ClassVar[Mapping[str, object]] = {"outlets": 64}
 

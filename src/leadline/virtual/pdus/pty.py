@@ -168,10 +168,16 @@ class _Pty:
         return bool(ready)
 
     def _say(self, text: bytes) -> None:
-        """Write it all, unless nobody reads: a full line loses what does not fit."""
+        """Write it all, unless nobody reads: a full line loses what does not fit.
+
+        Nor is anything said when the adapter is unplugged, or each key of a long input would
+        have its second.
+        """
         deadline = time.monotonic() + 1.0
         while text and (left := deadline - time.monotonic()) > 0:
-            _, ready, _ = select.select([], [self._master], [], left)
+            gone, ready, _ = select.select([self._unplugged], [self._master], [], left)
+            if gone:
+                return
             if ready:
                 text = text[_write_some(self._master, text) :]
 
