@@ -107,6 +107,26 @@ def test_trouble_afterwards_is_told_too_and_hides_no_failure(vendor: pytest.Pyte
     result.stdout.fnmatch_lines(["  holds *ERROR*", "  fails *FAIL*", "1 FAIL, 1 ERROR; *"])
 
 
+def test_two_troubles_afterwards_are_the_rigs_as_one_is(vendor: pytest.Pytester) -> None:
+    """pytest raises a group of them, which is no defect of Leadline."""
+    vendor.makepyfile(
+        "import pytest\n"
+        "from leadline.errors import RigTrouble\n"
+        "@pytest.fixture\n"
+        "def another(visit):\n"
+        "    yield\n"
+        "    raise RigTrouble('and so did ssh')\n"
+        "def test_holds(visit, rig_that_breaks_afterwards, another): pass\n"
+    )
+    run(vendor, "-k", "scsi1")
+    holds, after = kept(vendor, "outcomes")
+    assert (holds["outcome"], after["outcome"]) == ("pass", "error")
+    assert sorted(after["message"].splitlines()) == [
+        "and so did ssh",
+        "the PDU fell silent at the end",
+    ]
+
+
 def test_an_issue_that_is_gone_passes(vendor: pytest.Pytester) -> None:
     vendor.makepyfile(
         "import pytest\n@pytest.mark.claim('depth_8_over_depth_1')\ndef test_known(visit): pass"
