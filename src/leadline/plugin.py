@@ -20,6 +20,7 @@ from leadline.running import (
     GATE_OPTION,
     MEASURED,
     REPLAY_OPTION,
+    RESULTS,
     RUN,
     STORED,
     Run,
@@ -138,7 +139,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--results",
         type=Path,
-        default=Path("leadline-results"),
+        default=RESULTS,
         metavar="DIR",
         help="where the results database is kept (leadline-results)",
     )
