@@ -90,3 +90,9 @@ def test_every_outcome_has_a_word() -> None:
 def test_brackets_in_a_drives_own_words_are_not_markup() -> None:
     text = summary_table([row("c [bold]x[/bold]", "pass")], seconds=1, width=120)
     assert "c [bold]x[/bold]" in text
+
+
+def test_a_line_number_between_colons_is_no_emoji() -> None:
+    said = "tests/test_x.py:100: ata1:up: not so"
+    text = summary_table([row("c", "fail", message=said)], seconds=1, width=120)
+    assert text.splitlines()[-1] == f"failed: depth_8_over_depth_1 of c: {said}"

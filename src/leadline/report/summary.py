@@ -75,7 +75,8 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
         table.add_row(f"  {row.claim}", WORDS[row.outcome], row.estimate, spent)
         last = row.cell
     text = io.StringIO()
-    console = Console(file=text, width=max(width, 100), highlight=False, markup=False)
+    width = max(width, 100)
+    console = Console(file=text, width=width, highlight=False, markup=False, emoji=False)
     console.print(table)
     console.print(_count(rows, seconds))
     for row in rows:
