@@ -30,7 +30,8 @@ class StoredRun:
 
     @property
     def unsettled_slices(self) -> int:
-        """How many slices are of no verdict: of a claim that was given up, or of a killed run."""
+        """How many slices are of no verdict: of a claim that was given up, or of a killed run; on
+        record of a drive of which nothing was, or from a regression station but the last."""
         settled = {row.settling for row in self.verdicts}
         return sum(len(rows) for name, rows in self.slices.items() if name not in settled)
 
