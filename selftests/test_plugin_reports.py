@@ -136,6 +136,19 @@ def test_an_issue_that_is_gone_passes(vendor: pytest.Pytester) -> None:
     assert (row["claim"], row["outcome"]) == ("depth_8_over_depth_1", "pass")
 
 
+def test_a_test_that_was_to_fail_and_passes_is_a_failure_and_so_on_record(
+    vendor: pytest.Pytester,
+) -> None:
+    vendor.makepyfile(
+        "import pytest\n"
+        "@pytest.mark.xfail(strict=True, reason='until 2.0')\n"
+        "def test_known(visit): pass"
+    )
+    run(vendor, "-k", "scsi1").assert_outcomes(failed=1, deselected=2)
+    (row,) = kept(vendor, "outcomes")
+    assert (row["outcome"], row["message"]) == ("fail", "[XPASS(strict)] until 2.0")
+
+
 def test_kernel_events_are_judged_in_the_tests_call(vendor: pytest.Pytester) -> None:
     vendor.makepyfile("def test_with_an_event(visit): pass")
     run(vendor, "-k", "scsi1").assert_outcomes(failed=1, deselected=2)

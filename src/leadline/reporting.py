@@ -47,7 +47,7 @@ def pytest_runtest_makereport(
     if ended is Ended.SKIPPED and item.stash.get(RECORDED, False):
         ended = Ended.RECORDED
     if call.when == "call" or ended is not Ended.PASS:
-        found = _properties(item, cell_of(item), ended, call)
+        found = _properties(item, cell_of(item), ended, _message(report, call))
         if ended is Ended.PASS and hasattr(report, "wasxfail"):
             found.append((f"{PREFIX}not_needed", report.wasxfail))
         report.user_properties.extend(found)
@@ -74,13 +74,20 @@ def _said_once(item: pytest.Item, message: str) -> str:
 def _ended(report: pytest.TestReport, call: pytest.CallInfo[None]) -> Ended:
     if hasattr(report, "wasxfail"):
         return Ended.EXCUSED if report.skipped else Ended.PASS
-    return Ended.PASS if call.excinfo is None else ended_by(call.excinfo.value)
+    if call.excinfo is None:  # a test that was to fail (xfail, strict) and passes raises nothing
+        return Ended.FAIL if report.failed else Ended.PASS
+    return ended_by(call.excinfo.value)
+
+
+def _message(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
+    if call.excinfo is None:
+        return report.longreprtext if report.failed else ""
+    return message_of(call.excinfo.value)
 
 
 def _properties(
-    item: pytest.Item, cell: str, ended: Ended, call: pytest.CallInfo[None]
+    item: pytest.Item, cell: str, ended: Ended, message: str
 ) -> list[tuple[str, object]]:
-    message = "" if call.excinfo is None else message_of(call.excinfo.value)
     found: dict[str, object] = {
         "cell": cell,
         "claim": claim_of(item),
