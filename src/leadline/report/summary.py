@@ -40,20 +40,47 @@ class SummaryRow:
 
     @classmethod
     def from_facts(cls, node: str, facts: Mapping[str, Any]) -> "SummaryRow":
-        """A row from the properties of a test's report."""
+        """A row from the properties of a test's report.
+
+        A test that states several claims ends with the first that does not hold: its estimate
+        and cause are told, and the drive time of all.
+        """
+        outcome, verdicts = Ended(facts["outcome"]), _verdicts(facts)
+        deciding = verdicts[0 if outcome is Ended.PASS else -1]
+        spent = [each["drive_seconds"] for each in verdicts if "drive_seconds" in each]
+        explained = (str(each["explanation"]) for each in verdicts if "explanation" in each)
         return cls(
             node=node,
             cell=str(facts["cell"]),
             claim=str(facts["claim"]),
-            outcome=Ended(facts["outcome"]),
-            estimate=str(facts.get("estimate", "")),
-            drive_seconds=facts.get("drive_seconds"),
+            outcome=outcome,
+            estimate=str(deciding.get("estimate", "")),
+            drive_seconds=sum(spent) if spent else None,
             message=str(facts.get("message", "")),
-            explanation=str(facts.get("explanation", "")),
+            explanation="\n".join(explained),
             not_needed=str(facts.get("not_needed", "")),
-            cause=str(facts.get("cause", "")),
+            cause=str(deciding.get("cause", "")),
             changes=tuple(str(facts.get("changes", "")).splitlines()),
         )
+
+
+_OF_VERDICT = ("estimate", "drive_seconds", "explanation", "cause")
+
+
+def _verdicts(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is told of each verdict of a test, in their order, the first one's without a number.
+
+    One without anything where there is none.
+    """
+    found: list[dict[str, Any]] = []
+    number = ""
+    while True:
+        named = {name: f"{name}{number}" for name in _OF_VERDICT}
+        verdict = {name: facts[key] for name, key in named.items() if key in facts}
+        if found and not verdict:
+            return found
+        found.append(verdict)
+        number = f".{len(found) + 1}"
 
 
 def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str:
