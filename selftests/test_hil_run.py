@@ -40,6 +40,7 @@ __all__ = ["quick", "vendor"]  # fixtures
         ("defect", 70),
         ("crash", 70),
         ("without_a_drive", 1),
+        ("without_a_drive or evidence or test_rig", 1),
         ("no_such_test", 2),
     ],
 )

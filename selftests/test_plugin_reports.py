@@ -85,6 +85,20 @@ def test_every_outcome_is_on_record_once(vendor: pytest.Pytester) -> None:
     )
 
 
+def test_of_tests_without_a_drive_those_that_fail_are_on_record(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile(
+        "from leadline.errors import RigTrouble\n"
+        "def test_holds(): pass\n"
+        "def test_own(): raise ValueError('somebody erred')\n"
+        "def test_rig(leadline_run): raise RigTrouble('no answer by ssh')\n"
+    )
+    result = run(vendor)
+    result.assert_outcomes(passed=1, failed=1, errors=1)
+    rows = [(row["cell"], row["claim"], row["outcome"]) for row in kept(vendor, "outcomes")]
+    assert rows == [(None, "own", "fail"), (None, "rig", "error")]
+    result.stdout.fnmatch_lines(["no drive*", "failed: own of no drive: somebody erred"])
+
+
 def test_workers_report_to_one_record(vendor: pytest.Pytester) -> None:
     vendor.makepyfile("def test_holds(visit): pass")
     result = run(vendor, "-n", "2")

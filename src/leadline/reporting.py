@@ -38,16 +38,18 @@ _LETTERS = {
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Give the report its outcome by the exception, and the verdicts as properties."""
+    """Give the report its outcome by the exception, and the verdicts as properties.
+
+    Of tests without a drive those that fail count, too.
+    """
     report = yield
     visit = visit_of(item)
-    if visit is None:
+    if visit is None and not report.failed:
         return report
-    ended = _ended(report, call)
-    if ended is Ended.SKIPPED and item.stash.get(RECORDED, False):
-        ended = Ended.RECORDED
+    ended = _ended(item, report, call)
     if call.when == "call" or ended is not Ended.PASS:
-        found = _properties(item, cell_of(item), ended, _message(report, call))
+        cell = "" if visit is None else cell_of(item)
+        found = _properties(item, cell, ended, _message(report, call))
         if ended is Ended.PASS and hasattr(report, "wasxfail"):
             found.append((f"{PREFIX}not_needed", report.wasxfail))
         report.user_properties.extend(found)
@@ -71,12 +73,17 @@ def _said_once(item: pytest.Item, message: str) -> str:
     return message if first == item.name else f"the same as for {first}"
 
 
-def _ended(report: pytest.TestReport, call: pytest.CallInfo[None]) -> Ended:
+def _ended(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]) -> Ended:
     if hasattr(report, "wasxfail"):
         return Ended.EXCUSED if report.skipped else Ended.PASS
     if call.excinfo is None:  # a test that was to fail (xfail, strict) and passes raises nothing
         return Ended.FAIL if report.failed else Ended.PASS
-    return ended_by(call.excinfo.value)
+    ended = ended_by(call.excinfo.value)
+    if ended is Ended.SKIPPED and item.stash.get(RECORDED, False):
+        return Ended.RECORDED
+    if ended is Ended.DEFECT and visit_of(item) is None:
+        return Ended.FAIL  # of somebody's own test, in which nothing of Leadline need be
+    return ended
 
 
 def _message(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
@@ -164,7 +171,7 @@ class Reporter:
         self._show(SummaryRow.from_facts(report.nodeid, facts))
         self._record.add(
             OutcomeRow(
-                cell=facts["cell"],
+                cell=facts["cell"] or None,
                 claim=facts["claim"],
                 node=report.nodeid,
                 outcome=facts["outcome"],

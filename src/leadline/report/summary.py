@@ -18,6 +18,8 @@ WORDS = {
     Ended.RECORDED: "recorded",
     Ended.DEFECT: "DEFECT",
 }
+NO_DRIVE = "no drive"
+"""Stands in the place of a cell, for tests that ask for none."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class SummaryRow:
         explained = (str(each["explanation"]) for each in verdicts if "explanation" in each)
         return cls(
             node=node,
-            cell=str(facts["cell"]),
+            cell=str(facts["cell"] or NO_DRIVE),
             claim=str(facts["claim"]),
             outcome=outcome,
             estimate=str(deciding.get("estimate", "")),
