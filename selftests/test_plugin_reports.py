@@ -80,6 +80,8 @@ def test_every_outcome_is_on_record_once(vendor: pytest.Pytester) -> None:
     (begun,) = kept(vendor, "runs")
     assert begun["id"] == "run-7"
     assert "--rig" in begun["command"]
+    assert begun["ended"] >= begun["started"], "nobody else will write that it has ended"
+    assert begun["exit_code"] == result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         ["*= Leadline, run run-7 =*", f"results: {vendor.path / 'leadline-results'}"]
     )

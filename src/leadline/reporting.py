@@ -206,8 +206,9 @@ class Reporter:
             terminalreporter.write(text)
             terminalreporter.write_line(f"results: {self._record.directory}")
 
-    def pytest_sessionfinish(self) -> None:
-        # The exit code that counts is written by whoever started pytest.
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if self._config.option.gate is None:  # else `leadline hil` writes the code that counts
+            self._record.end(int(exitstatus))
         self._record.close()
 
 
