@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -51,7 +52,9 @@ def test_the_exit_code_is_what_the_tests_came_to_and_so_on_record(
     assert vendor.exit_code() == code
     (run,) = vendor.kept("runs")
     assert vendor.mended == ([] if code == 0 else [(["bench"], run["id"])])
-    assert run["command"] == f"leadline hil -k {selected} test_all.py"
+    files = f"--rig {vendor.rig} --matrix {vendor.folder / 'matrix.yaml'}"
+    chosen = shlex.quote(selected)
+    assert run["command"] == f"leadline hil {files} -k {chosen} test_all.py", "to be run again"
 
 
 def test_an_option_that_pytest_does_not_know_is_usage(vendor: Vendor) -> None:

@@ -8,6 +8,7 @@ had borrowed is given back from the journal before this process ends.
 import argparse
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -83,7 +84,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Run the suite; the exit code of the contract.  Raises Misuse and RigTrouble."""
     started = time.monotonic()
-    command = f"leadline hil {' '.join(arguments.rest)}".strip()
+    command = shlex.join(["leadline", "hil", *_files(arguments), *arguments.rest])
     # Before the run: the files may be other ones hours later.
     route = _route(arguments) if arguments.json else Route((), ())
     final, record = conduct(arguments, command)
@@ -92,6 +93,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_summary(record, final, time.monotonic() - started, lost)))
     record.close()
     return final
+
+
+def _files(arguments: argparse.Namespace) -> Iterator[str]:
+    """The options of ours that say what is run by: nothing else on record has the matrix."""
+    for path in arguments.rig or []:
+        yield from ("--rig", str(path))
+    if arguments.matrix is not None:
+        yield from ("--matrix", str(arguments.matrix))
 
 
 def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
