@@ -133,7 +133,7 @@ from leadline.running import RUN
 
 def test_judged(visit, pytestconfig):
     run = pytestconfig.stash[RUN]
-    row = VerdictRow(cell="c", claim="judged", statement="", outcome="PASS", reason="settled",
+    row = VerdictRow(cell="c", claim="judged", statement="8 >= 3", outcome="PASS", reason="settled",
                      threshold=3.0, drive_seconds=8.0, details={"estimate": 7.2},
                      settling="s", basis={})
     Record(run.results, run.id).add(row)
@@ -145,7 +145,8 @@ def test_json_has_the_whole_of_every_verdict(
 ) -> None:
     (vendor.folder / "test_one.py").write_text(VERDICT)
     assert vendor.hil("--json", "-k", "a-MODEL", "test_one.py") == 0
-    assert json.loads(capfd.readouterr().out)["verdicts"] == [{"estimate": 7.2}]
+    (verdict,) = json.loads(capfd.readouterr().out)["verdicts"]
+    assert verdict == {"claim": "judged", "statement": "8 >= 3", "estimate": 7.2}
 
 
 def test_without_a_path_the_suite_is_run(vendor: Vendor, capfd: pytest.CaptureFixture[str]) -> None:

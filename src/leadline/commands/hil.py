@@ -353,6 +353,9 @@ def _summary(
             }
             for row in record.outcomes()
         ],
-        "verdicts": [row.details for row in record.verdicts()],
+        "verdicts": [
+            {"claim": row.claim, "statement": row.statement, **row.details}
+            for row in record.verdicts()
+        ],
         "results": str(record.directory),
     }
