@@ -156,6 +156,16 @@ def test_without_a_path_the_suite_is_run(vendor: Vendor, capfd: pytest.CaptureFi
     assert "test_all.py" not in out
 
 
+def test_why_no_test_was_selected(vendor: Vendor, capfd: pytest.CaptureFixture[str]) -> None:
+    (vendor.folder / "test_one.py").write_text("def test_writes(visit, random_write): pass\n")
+    assert vendor.hil("test_one.py") == 2
+    said = capfd.readouterr().err
+    assert "both keys: `writes: allowed` on the drive in the rig file, and --allow-writes" in said
+    assert "-m acceptance" not in said
+    assert vendor.hil("-k", "no_such_test") == 2
+    assert "no test was selected (without -m, only the quick ones" in capfd.readouterr().err
+
+
 def test_results_go_where_they_are_wanted(vendor: Vendor) -> None:
     assert vendor.hil("--results", "there", "-k", "holds", "test_all.py") == 0
     assert not (vendor.folder / "leadline-results").exists()

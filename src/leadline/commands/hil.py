@@ -140,7 +140,7 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
     except BaseException as error:
         record.end(INTERRUPTED_CODE if signals.count else exit_code([ended_by(error)]))
         raise
-    final = _translate(code, record, interrupted=signals.count > 0)
+    final = _translate(code, record, interrupted=signals.count > 0, usual=USUAL in words)
     record.end(final)
     return final, record
 
@@ -296,8 +296,18 @@ class Child:
             self._process.wait()
 
 
-def _translate(code: int, record: Record, *, interrupted: bool) -> int:
-    """The exit code of the contract from pytest's own and from what the record says."""
+_WITHOUT_M = "without -m, only the quick ones are looked at; -m acceptance has more"
+_FOR_NO_DRIVE = (
+    "none of those asked for is for a drive of the rig as it may be used; one that writes takes "
+    "both keys: `writes: allowed` on the drive in the rig file, and --allow-writes"
+)
+
+
+def _translate(code: int, record: Record, *, interrupted: bool, usual: bool) -> int:
+    """The exit code of the contract from pytest's own and from what the record says.
+
+    `usual`: tests were chosen neither by path nor by purpose.
+    """
     if interrupted:
         return INTERRUPTED_CODE
     found = exit_code(Ended(row.outcome) for row in record.outcomes())
@@ -306,11 +316,7 @@ def _translate(code: int, record: Record, *, interrupted: bool) -> int:
     if code == _PYTEST_USAGE:
         return USAGE_CODE
     if code == _PYTEST_NO_TESTS:
-        print(
-            "leadline: no test was selected (without -m, only the quick ones are looked at; "
-            "-m acceptance has more)",
-            file=sys.stderr,
-        )
+        _tell(f"no test was selected ({_WITHOUT_M if usual else _FOR_NO_DRIVE})")
         return USAGE_CODE
     if code not in (0, 1):
         return DEFECT_CODE
