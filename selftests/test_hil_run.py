@@ -89,6 +89,16 @@ def test_the_exit_code_is_the_same_with_several_workers(
     assert vendor.exit_code() == code
 
 
+def test_a_worker_that_dies_takes_one_test_with_it(vendor: Vendor) -> None:
+    (vendor.folder / "test_one.py").write_text(
+        "import os\ndef test_dies(visit): os._exit(9)\ndef test_holds(visit): pass\n"
+    )
+    assert vendor.hil("-n", "2", "-k", "a-MODEL", "test_one.py") == 70
+    outcomes = [(row["cell"], row["claim"], row["outcome"]) for row in vendor.kept("outcomes")]
+    cell = "bench-a-MODEL-1.0"
+    assert outcomes == [(cell, "dies", "defect"), (cell, "holds", "pass")]
+
+
 def test_what_was_mended_is_said_even_where_nobody_listens(
     vendor: Vendor, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
