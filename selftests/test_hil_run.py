@@ -91,7 +91,10 @@ def test_the_exit_code_is_the_same_with_several_workers(
 
 def test_a_worker_that_dies_takes_one_test_with_it(vendor: Vendor) -> None:
     (vendor.folder / "test_one.py").write_text(
-        "import os\ndef test_dies(visit): os._exit(9)\ndef test_holds(visit): pass\n"
+        "import os, pytest\n"
+        "@pytest.mark.parametrize('size', ['4k'])\n"
+        "def test_dies(visit, size): os._exit(9)\n"
+        "def test_holds(visit): pass\n"
     )
     assert vendor.hil("-n", "2", "-k", "a-MODEL", "test_one.py") == 70
     outcomes = [(row["cell"], row["claim"], row["outcome"]) for row in vendor.kept("outcomes")]

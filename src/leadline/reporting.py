@@ -119,13 +119,17 @@ def facts_of(report: pytest.TestReport) -> dict[str, Any]:
     }
 
 
-def _of_a_dead_worker(report: pytest.TestReport) -> dict[str, Any]:
+def _of_a_dead_worker(report: pytest.TestReport, route: Route) -> dict[str, Any]:
     """The facts of a test whose worker has died, which xdist reports in its place."""
     if str(report.when) != "???":
         return {}
-    name, _, cell = report.nodeid.rpartition("::")[2].partition("[")
+    name, _, brackets = report.nodeid.rpartition("::")[2].partition("[")
+    cells = {visit.id: visit.cell.id for visit in route.visits}
+    cells |= {stay.id: stay.candidate.cell.id for stay in route.stays}
+    # The longest id: one may be the beginning of another.
+    place = max((each for each in cells if each in brackets), key=len, default="")
     return {
-        "cell": cell.removesuffix("]"),
+        "cell": cells.get(place, ""),
         "claim": name.removeprefix("test_"),
         "outcome": Ended.DEFECT.value,
         "message": report.longreprtext,
@@ -165,7 +169,7 @@ class Reporter:
             )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        facts = facts_of(report) or _of_a_dead_worker(report)
+        facts = facts_of(report) or _of_a_dead_worker(report, self._route)
         if "outcome" not in facts or (report.when == "teardown" and not report.failed):
             return
         self._show(SummaryRow.from_facts(report.nodeid, facts))
