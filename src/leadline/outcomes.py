@@ -27,6 +27,8 @@ class Ended(StrEnum):
 
 PASSED_CODE, FAILED_CODE, USAGE_CODE, RIG_CODE, INCONCLUSIVE_CODE = 0, 1, 2, 3, 4
 DEFECT_CODE, INTERRUPTED_CODE = 70, 130
+UNREAD_CODE = 141
+"""As of any program whose reader has gone: what a shell makes of SIGPIPE."""
 
 # The first that occurred decides the exit code of the run.
 _PRECEDENCE = (
