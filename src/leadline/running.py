@@ -4,7 +4,7 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
@@ -222,6 +222,15 @@ def whole_of(item: pytest.Item) -> str:
     here, name = item.config.invocation_params.dir, item.nodeid.partition("::")[2]
     file = item.path.relative_to(here) if item.path.is_relative_to(here) else item.path
     return f"{file}::{name if stay_of(item) is None else name.partition('[')[0]}"
+
+
+def named_in(node_id: str, ids: Iterable[str]) -> str:
+    """Which of these ids, of visits or of stays, stands in a node id's brackets; "" for none.
+
+    The longest that does: one id may be the beginning of another.
+    """
+    brackets = node_id.partition("[")[2]
+    return max((each for each in ids if each in brackets), key=len, default="")
 
 
 def subject_of(item: pytest.Item) -> "Visit | None":
