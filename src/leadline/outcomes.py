@@ -42,11 +42,15 @@ _PRECEDENCE = (
 
 def ended_by(error: BaseException) -> Ended:
     """How a test ends that raised `error`; of several at once, what decides the exit code does."""
-    import pytest  # here, because every command of the CLI imports this module
-
     if isinstance(error, BaseExceptionGroup):  # pytest's, of several fixtures that could not end
         seen = {ended_by(each) for each in error.exceptions}
         return next((ended for ended, _ in _PRECEDENCE if ended in seen), Ended.DEFECT)
+    return _ended_by_one(error)
+
+
+def _ended_by_one(error: BaseException) -> Ended:
+    import pytest  # here, because every command of the CLI imports this module
+
     if isinstance(error, Misuse):
         return Ended.USAGE
     if isinstance(error, RigTrouble):
