@@ -17,7 +17,10 @@ from leadline.basis import (
     StoredStatement,
     StoredWithin,
 )
+from leadline.commands import hil
 from leadline.load.slices import Slice, SliceSetting
+from leadline.outcomes import Ended
+from leadline.results.record import Record
 from leadline.results.schema import Base
 
 PAGE = (Path(__file__).parent.parent / "docs" / "reference" / "results.md").read_text()
@@ -50,6 +53,13 @@ def test_every_field_of_a_basis_is_on_the_page(stored: type[Basis]) -> None:
 @pytest.mark.parametrize("measured", [Slice, SliceSetting])
 def test_every_field_of_a_slice_is_on_the_page(measured: type[Slice]) -> None:
     assert missing([each.name for each in dataclasses.fields(measured)]) == []
+
+
+def test_every_field_of_a_run_and_every_outcome_are_on_the_page(tmp_path: Path) -> None:
+    record = Record(tmp_path, "run-1")
+    assert missing([*hil._summary(record, 0, 1.0, [])]) == []
+    assert missing([ended.value for ended in Ended]) == []
+    record.close()
 
 
 def test_every_kind_of_statement_is_on_the_page() -> None:
