@@ -193,6 +193,15 @@ def test_a_database_of_another_version_is_exit_code_2_with_the_remedy(
     assert "--results" in message
 
 
+def test_a_directory_that_cannot_be_looked_into_is_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one of another user; a name that is too long shows it to root, too."""
+    assert recompute(tmp_path / ("x" * 300)) == 2
+    said = capsys.readouterr().err
+    assert "File name too long; name the directory of a run's results with --results" in said
+
+
 def test_what_is_no_results_file_is_exit_code_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
