@@ -29,3 +29,19 @@ def test_tests_of_one_shared_path_are_one_piece(
 ) -> None:
     monkeypatch.setattr(pytestconfig.option, "tx", ["popen"])
     assert SharedPathScheduling(pytestconfig, None, PATHS)._split_scope(node) == scope
+
+
+def test_a_test_that_takes_its_worker_with_it_is_not_handed_out_again(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, "tx", ["popen"])
+    scheduling = SharedPathScheduling(pytestconfig, None, PATHS)
+    worker = object()
+    scheduling.assigned_work[worker] = {
+        "lab/s1": {"a": True, "b": True},
+        "lab/s2": {"c": True, "d": False, "e": False},
+    }
+    assert scheduling.remove_node(worker) == "d"
+    assert dict(scheduling.workqueue) == {"lab/s2": {"c": True, "d": True, "e": False}}
+    scheduling.assigned_work[worker] = {"lab/s1": {"a": True, "b": True}}
+    assert scheduling.remove_node(worker) is None, "it had run all of its tests"

@@ -107,6 +107,19 @@ def test_a_time_is_told_in_seconds() -> None:
 def test_what_is_above_a_thousand_has_all_its_digits() -> None:
     verdict = replace(PASSED, estimate=2478.4, low=2231.0, high=27714.2)
     assert estimate_text(verdict) == "2478 [2231, 27714]"
+    verdict = replace(PASSED, estimate=999.7, low=999.4, high=1000.4)
+    assert estimate_text(verdict) == "1000 [999, 1000]"
+
+
+def test_rates_of_a_fast_drive_have_all_their_digits() -> None:
+    rates = (RateEstimate(91234.4, 90017.2, 92480.0), RateEstimate(9999.7, 9990.2, 10012.3))
+    verdict = replace(PASSED, rates=rates)
+    assert explained(verdict)[1:3] == [
+        "  random_read.at(depth=8): 91234 requests/s [90017, 92480]",
+        "  random_read.at(depth=1): 10000 requests/s [9990, 10012]",
+    ]
+    verdict = replace(PASSED, threshold=90000.0, unit="slice", rates=())
+    assert "  threshold: >= 90000 requests/s" in explained(verdict, EIGHT >= 90000)
 
 
 def test_agreement_says_how_close() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -40,6 +41,7 @@ __all__ = ["quick", "vendor"]  # fixtures
         ("defect", 70),
         ("crash", 70),
         ("without_a_drive", 1),
+        ("without_a_drive or evidence or test_rig", 1),
         ("no_such_test", 2),
     ],
 )
@@ -50,7 +52,9 @@ def test_the_exit_code_is_what_the_tests_came_to_and_so_on_record(
     assert vendor.exit_code() == code
     (run,) = vendor.kept("runs")
     assert vendor.mended == ([] if code == 0 else [(["bench"], run["id"])])
-    assert run["command"] == f"leadline hil -k {selected} test_all.py"
+    files = f"--rig {vendor.rig} --matrix {vendor.folder / 'matrix.yaml'}"
+    chosen = shlex.quote(selected)
+    assert run["command"] == f"leadline hil {files} -k {chosen} test_all.py", "to be run again"
 
 
 def test_an_option_that_pytest_does_not_know_is_usage(vendor: Vendor) -> None:
@@ -83,6 +87,19 @@ def test_the_exit_code_is_the_same_with_several_workers(
     (vendor.folder / "test_bad.py").write_text("import no_such_module\n")
     assert vendor.hil("-n", "2", *words) == code
     assert vendor.exit_code() == code
+
+
+def test_a_worker_that_dies_takes_one_test_with_it(vendor: Vendor) -> None:
+    (vendor.folder / "test_one.py").write_text(
+        "import os, pytest\n"
+        "@pytest.mark.parametrize('size', ['4k'])\n"
+        "def test_dies(visit, size): os._exit(9)\n"
+        "def test_holds(visit): pass\n"
+    )
+    assert vendor.hil("-n", "2", "-k", "a-MODEL", "test_one.py") == 70
+    outcomes = [(row["cell"], row["claim"], row["outcome"]) for row in vendor.kept("outcomes")]
+    cell = "bench-a-MODEL-1.0"
+    assert outcomes == [(cell, "dies", "defect"), (cell, "holds", "pass")]
 
 
 def test_what_was_mended_is_said_even_where_nobody_listens(
@@ -129,7 +146,7 @@ from leadline.running import RUN
 
 def test_judged(visit, pytestconfig):
     run = pytestconfig.stash[RUN]
-    row = VerdictRow(cell="c", claim="judged", statement="", outcome="PASS", reason="settled",
+    row = VerdictRow(cell="c", claim="judged", statement="8 >= 3", outcome="PASS", reason="settled",
                      threshold=3.0, drive_seconds=8.0, details={"estimate": 7.2},
                      settling="s", basis={})
     Record(run.results, run.id).add(row)
@@ -141,7 +158,8 @@ def test_json_has_the_whole_of_every_verdict(
 ) -> None:
     (vendor.folder / "test_one.py").write_text(VERDICT)
     assert vendor.hil("--json", "-k", "a-MODEL", "test_one.py") == 0
-    assert json.loads(capfd.readouterr().out)["verdicts"] == [{"estimate": 7.2}]
+    (verdict,) = json.loads(capfd.readouterr().out)["verdicts"]
+    assert verdict == {"claim": "judged", "statement": "8 >= 3", "estimate": 7.2}
 
 
 def test_without_a_path_the_suite_is_run(vendor: Vendor, capfd: pytest.CaptureFixture[str]) -> None:
@@ -149,6 +167,16 @@ def test_without_a_path_the_suite_is_run(vendor: Vendor, capfd: pytest.CaptureFi
     out = capfd.readouterr().out
     assert "test_depth_8_is_at_least_three_times_depth_1[bench-a-" in out
     assert "test_all.py" not in out
+
+
+def test_why_no_test_was_selected(vendor: Vendor, capfd: pytest.CaptureFixture[str]) -> None:
+    (vendor.folder / "test_one.py").write_text("def test_writes(visit, random_write): pass\n")
+    assert vendor.hil("test_one.py") == 2
+    said = capfd.readouterr().err
+    assert "both keys: `writes: allowed` on the drive in the rig file, and --allow-writes" in said
+    assert "-m acceptance" not in said
+    assert vendor.hil("-k", "no_such_test") == 2
+    assert "no test was selected (without -m, only the quick ones" in capfd.readouterr().err
 
 
 def test_results_go_where_they_are_wanted(vendor: Vendor) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from selftests.vendor import run, vendor
+from selftests.vendor import MATRIX, RIG, run, vendor
 
 __all__ = ["vendor"]  # a fixture
 
@@ -37,6 +37,30 @@ def test_each_visit_is_said_with_what_is_done_and_why(vendor: pytest.Pytester) -
         "  virtual-ssd1-LEADLINE_VSSD-1.0-visit3: again, after 1.1, flashed; 1 test",
         "  virtual-scsi1-LEADLINE_VSCSI-1.0: released, on the drive; 1 test",
     ]
+
+
+def test_it_is_said_once_with_several_workers_too(vendor: pytest.Pytester) -> None:
+    vendor.makepyfile("def test_a(visit): pass\ndef test_b(visit): pass\ndef test_c(): pass")
+    lines = run(vendor, "-n", "2").stdout.lines
+    heads = [n for n, line in enumerate(lines) if line.startswith(HEAD)]
+    assert len(heads) == 1, lines
+    assert lines[heads[0] : heads[0] + 4] == [
+        "leadline: 3 visits to 2 drives, 2 flashes:",
+        "  virtual-ssd1-LEADLINE_VSSD-1.0: released, on the drive; 2 tests",
+        "  virtual-ssd1-LEADLINE_VSSD-1.1: candidate, held against 1.0, flashed; 2 tests",
+        "  virtual-scsi1-LEADLINE_VSCSI-1.0: released, on the drive; 2 tests",
+    ]
+
+
+def test_what_is_left_out_for_want_of_a_key_is_said_with_several_workers_too(
+    vendor: pytest.Pytester,
+) -> None:
+    vendor.makepyfile("def test_a(visit): pass")
+    real = vendor.path / "real.yaml"
+    real.write_text(RIG.read_text().partition("\nvirtual:")[0])
+    words = (f"--rig={real}", f"--matrix={MATRIX}", "-p", "no:cacheprovider", "-n", "2")
+    text = vendor.runpytest_subprocess(*words).stdout.str()
+    assert text.count("leadline: left out, for want of --allow-flash: ssd1 1.1") == 1
 
 
 def test_the_way_home_is_a_flash_and_may_be_left_out(vendor: pytest.Pytester) -> None:

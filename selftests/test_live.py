@@ -72,6 +72,19 @@ def test_seen_on_a_terminal_though_pytest_captures_it(argv: list[str], tmp_path:
     assert erased in said[void:stays], "before anything that stays is said"
 
 
+def test_a_slice_that_leaves_the_depth_as_it_is_says_what_was_offered() -> None:
+    class Shown(Live):
+        text = ""
+
+        def show(self, text: str) -> None:
+            self.text = text
+
+    (one,) = SliceDrive({8: 1000}, noise=0.0).measure(random_read(), [SliceSetting(None, 16)])
+    live = Shown(None)
+    live.slice("a-cell", "a-claim", "arrival", one)
+    assert "arrival: 16 offered, 1000 requests/s" in live.text
+
+
 def test_silent_where_the_output_is_no_terminal(argv: list[str], tmp_path: Path) -> None:
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "under way" not in done.stdout

@@ -7,7 +7,7 @@ import pytest
 from leadline.inventory.matrix import Matrix, load_matrix
 from leadline.inventory.must import Must, must_of, overlooked
 from leadline.inventory.plan import Cell
-from selftests.vendor import RIG, vendor
+from selftests.vendor import RIG, run, vendor
 
 __all__ = ["vendor"]  # a fixture
 
@@ -150,3 +150,24 @@ def test_tests_are_selected_by_what_the_pair_must_do(vendor: pytest.Pytester) ->
     assert queues == {"VSSD": ["any", "required", "both"], "VSCSI": ["any", "required"]}
     cannot = collected(vendor, ", ncq: none, max_queue_depth: 1, link_gbps: 6")
     assert cannot == {"VSSD": ["any", "none", "depth"], "VSCSI": ["any", "required"]}
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ("must('depth')", "found 'depth', expected one of: ncq, max_queue_depth, link_gbps, "),
+        ("must(NCQ='none')", "found 'NCQ', expected one of: ncq, max_queue_depth, "),
+        ("protocol('SATA')", "found 'SATA', expected one of: sata, sas, scsi"),
+        ("claim()", "found nothing, expected the claim's name"),
+        ("drive_time('60 s')", "found ('60 s',), expected seconds, more than 0"),
+    ],
+)
+def test_a_mark_that_cannot_be_meant_is_wrong_usage(
+    vendor: pytest.Pytester, mark: str, said: str
+) -> None:
+    """Where it were passed over, the test would never be collected, and nobody would know."""
+    vendor.makepyfile(f"import pytest\n@pytest.mark.{mark}\ndef test_any(visit): pass\n")
+    result = run(vendor)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"test_any: mark {mark.partition('(')[0]}: {said}" in result.stdout.str()
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()

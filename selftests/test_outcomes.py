@@ -2,7 +2,7 @@
 
 import pytest
 
-from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
+from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble, message_of
 from leadline.host.trouble import HostLost, ProgramMissing
 from leadline.outcomes import Ended, ended_by, error_exit_code, exit_code
 
@@ -24,6 +24,28 @@ from leadline.outcomes import Ended, ended_by, error_exit_code, exit_code
 )
 def test_the_exception_decides(error: BaseException, ended: Ended) -> None:
     assert ended_by(error) is ended
+
+
+@pytest.mark.parametrize(
+    ("errors", "ended"),
+    [
+        ([RigTrouble("r"), HostLost("h")], Ended.ERROR),
+        ([KeyError("k"), RigTrouble("r")], Ended.ERROR),
+        ([RigTrouble("r"), ExceptionGroup("inner", [DriveFault("d")])], Ended.FAIL),
+        ([KeyError("k"), OSError("o")], Ended.DEFECT),
+    ],
+)
+def test_of_several_errors_at_once_the_one_decides_that_the_exit_code_is_of(
+    errors: list[Exception], ended: Ended
+) -> None:
+    assert ended_by(ExceptionGroup("errors while tearing down", errors)) is ended
+
+
+def test_several_errors_at_once_say_what_each_of_them_does() -> None:
+    stuck = RigTrouble("outlet 1 is stuck")
+    stuck.add_note("and outlet 2 stays off")
+    group = ExceptionGroup("errors while tearing down", [DriveFault("it is gone"), stuck])
+    assert message_of(group) == "it is gone\noutlet 1 is stuck\n  and outlet 2 stays off"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@
 import argparse
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -394,6 +397,16 @@ def test_the_shipped_images_have_the_hashes_of_the_shipped_matrix() -> None:
         assert firmware.image is not None
         found = hashlib.sha256(firmware.image.read_bytes()).hexdigest()
         assert found == firmware.sha256, f"{firmware.image} changed: put {found} into the matrix"
+
+
+def test_output_whose_reader_has_gone_is_no_success() -> None:
+    """As in `leadline judge DIR | head -1`: who fails behind it must not pass for good."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "leadline.cli", "plan"]
+    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_an_error_that_nobody_foresaw_is_a_defect_and_no_failed_claim(

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from leadline.claims import NothingOnRecord
 from leadline.cli import main
 from leadline.results.record import FILE_NAME, Record
+from leadline.statements import History
 from selftests.kept_claims import CELL, Kept, change, details
 from selftests.slice_drive import SliceDrive
 
@@ -78,6 +80,23 @@ def test_a_table_says_of_each_verdict_whether_it_is_the_same(
     words = "  a_claim: random_read.at(depth=8) >= 2 * random_read.at(depth=1)  PASS  same"
     assert lines[3].split() == words.split()
     assert lines[-1] == "2 verdicts: all the same"
+
+
+def test_slices_that_went_on_record_are_not_said_to_be_of_a_run_that_broke_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Kept(tmp_path, SliceDrive({8: 7000, 1: 1000}))
+    run.settle(run.reads.at(depth=8) >= 3 * run.reads.at(depth=1))
+    settled = len(run.drive.settings)
+    nobody = History("this drive's own record", lambda side: None)
+    with pytest.raises(NothingOnRecord):
+        run.settle(run.reads.at(depth=8).agrees_with(nobody, within=0.25))
+    run.record.end(0)
+    run.close()
+    assert recompute(tmp_path) == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    count = len(run.drive.settings) - settled
+    assert said.startswith(f"{count} slices are of no verdict: on record for others to be held ")
 
 
 def test_one_rate_that_was_changed_is_exit_code_1_with_the_fields(
@@ -172,6 +191,15 @@ def test_a_database_of_another_version_is_exit_code_2_with_the_remedy(
     message = capsys.readouterr().err
     assert words in message
     assert "--results" in message
+
+
+def test_a_directory_that_cannot_be_looked_into_is_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one of another user; a name that is too long shows it to root, too."""
+    assert recompute(tmp_path / ("x" * 300)) == 2
+    said = capsys.readouterr().err
+    assert "File name too long; name the directory of a run's results with --results" in said
 
 
 def test_what_is_no_results_file_is_exit_code_2(

@@ -189,6 +189,8 @@ class Compared:
     def item(self, stay: Stay) -> Any:
         return SimpleNamespace(
             nodeid=f"test_regression.py::test_r[{stay.id}]",
+            path=self.bench.folder / "test_regression.py",
+            config=SimpleNamespace(invocation_params=SimpleNamespace(dir=self.bench.folder)),
             name="test_r",
             originalname="test_r",
             callspec=SimpleNamespace(params={"visit": stay.visit, "stay": stay}),

@@ -11,7 +11,7 @@ import pytest
 
 from leadline.errors import Misuse
 from leadline.run_id import RUN_ID, new_run_id
-from leadline.running import Run, make_run, repeating, run_from_worker, worker_plan
+from leadline.running import Run, make_run, repeating, run_from_worker, whole_of, worker_plan
 from selftests.vendor import MATRIX, RIG
 
 
@@ -48,6 +48,34 @@ def test_the_command_that_repeats_a_test_has_what_this_run_was_given(
     assert repeating(run, rig, "test_x.py") == (
         f"leadline hil --rig {RIG} --matrix {mine} --allow-writes --drive-time 20 test_x.py"
     )
+    there = tmp_path / "there"
+    _, run = made(pytestconfig, matrix=None, no_excuses=True, baseline="stored", results=there)
+    assert repeating(run, rig, "test_x.py") == (
+        f"leadline hil --rig {RIG} --baseline stored --no-excuses --results {there} test_x.py"
+    )
+
+
+@pytest.mark.parametrize(
+    ("started_in", "stay", "repeated"),
+    [
+        ("clone", None, "tests/test_x.py::test_a[b::c]"),
+        ("clone/tests", None, "test_x.py::test_a[b::c]"),
+        ("elsewhere", None, "{clone}/tests/test_x.py::test_a[b::c]"),
+        ("clone", object(), "tests/test_x.py::test_a"),
+    ],
+)
+def test_what_repeats_a_test_is_found_from_where_the_run_was_started(
+    tmp_path: Path, started_in: str, stay: object, repeated: str
+) -> None:
+    """The node id is as from pytest's root directory, here the clone."""
+    item = SimpleNamespace(
+        nodeid="tests/test_x.py::test_a[b::c]",
+        path=tmp_path / "clone" / "tests" / "test_x.py",
+        config=SimpleNamespace(invocation_params=SimpleNamespace(dir=tmp_path / started_in)),
+        callspec=SimpleNamespace(params={"stay": stay}),
+    )
+    wanted = repeated.format(clone=tmp_path / "clone")
+    assert whole_of(cast(pytest.Item, item)) == wanted
 
 
 @pytest.mark.parametrize("seconds", [0.0, -5.0, float("nan"), float("inf")])

@@ -81,6 +81,18 @@ def test_estimate_interval_and_cost_are_in_the_row() -> None:
     ]
 
 
+def test_a_row_of_several_claims_is_of_the_one_that_decides_at_the_cost_of_all() -> None:
+    holds = {"estimate": "7.2 [7, 7.4]", "drive_seconds": 8.0, "cause": "", "explanation": "one"}
+    fails = {"estimate": "1.4 [1.3, 1.5]", "drive_seconds": 4.5, "cause": "not queueing"}
+    facts = {**holds, **{f"{name}.2": value for name, value in fails.items()}, "explanation.2": "2"}
+    failed, passed = row("c", "fail", **facts), row("c", "pass", **facts)
+    assert (failed.estimate, failed.cause) == ("1.4 [1.3, 1.5]", "not queueing")
+    assert (passed.estimate, passed.cause) == ("7.2 [7, 7.4]", "")
+    assert {failed.drive_seconds, passed.drive_seconds} == {12.5}
+    assert {failed.explanation, passed.explanation} == {"one\n2"}
+    assert (row("c", "fail").estimate, row("c", "fail").drive_seconds) == ("", None)
+
+
 def test_every_outcome_has_a_word() -> None:
     text = summary_table([row("c", ended.value) for ended in Ended], seconds=1, width=200)
     for word in ("PASS", "FAIL", "ERROR", "INCONCLUSIVE", "USAGE", "known issue", "DEFECT"):
@@ -90,3 +102,9 @@ def test_every_outcome_has_a_word() -> None:
 def test_brackets_in_a_drives_own_words_are_not_markup() -> None:
     text = summary_table([row("c [bold]x[/bold]", "pass")], seconds=1, width=120)
     assert "c [bold]x[/bold]" in text
+
+
+def test_a_line_number_between_colons_is_no_emoji() -> None:
+    said = "tests/test_x.py:100: ata1:up: not so"
+    text = summary_table([row("c", "fail", message=said)], seconds=1, width=120)
+    assert text.splitlines()[-1] == f"failed: depth_8_over_depth_1 of c: {said}"

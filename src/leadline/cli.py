@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble, message_of
-from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, error_exit_code
+from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, UNREAD_CODE, error_exit_code
 
 _COMMANDS = (
     "calibrate",
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader has gone (`leadline plan | head`): nothing to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return UNREAD_CODE  # not 0, which says that a claim holds
     except Exception:
         # Python itself would end with 1, which says that a drive failed.
         traceback.print_exc()
@@ -85,7 +85,8 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
         prog="leadline",
         description="Hardware-in-the-loop tests of SATA and SAS drives.",
         epilog="Exit codes: 0 holds, 1 a claim fails, 2 wrong usage or input, 3 rig trouble, "
-        "4 inconclusive, 70 a defect of Leadline, 130 interrupted.",
+        "4 inconclusive, 70 a defect of Leadline, 130 interrupted, 141 whoever read the output is "
+        "gone.",
     )
     parser.add_argument("--version", action=_Version)
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

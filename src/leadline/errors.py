@@ -28,6 +28,8 @@ def message_of(error: BaseException) -> str:
     """What an error says, and below it what else went wrong then: its notes.
 
     Of several outlets one error is raised, and the others are noted on it; as is an outlet that
-    could not be switched on again.
+    could not be switched on again.  Of a group, what each of its errors says.
     """
+    if isinstance(error, BaseExceptionGroup):
+        return "\n".join(map(message_of, error.exceptions))
     return "\n  ".join([str(error), *getattr(error, "__notes__", ())])

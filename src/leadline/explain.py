@@ -45,7 +45,8 @@ def explain(verdict: Verdict, statement: Statement, *, cell: str, repeat: str) -
     """
     lines = [_headline(verdict, cell, statement)]
     for (name, unit), rate in zip(_names(verdict, statement), verdict.rates, strict=False):
-        lines.append(f"  {name}: {rate.rate:.4g} {unit} [{rate.low:.4g}, {rate.high:.4g}]")
+        middle, low, high = (_figure(each, 4) for each in (rate.rate, rate.low, rate.high))
+        lines.append(f"  {name}: {middle} {unit} [{low}, {high}]")
     if verdict.estimate is not None:
         what = "time" if _unit(statement) == f" {SECONDS}" else _ESTIMATES[type(statement)]
         found = f"{estimate_text(verdict)}{_unit(statement)}, over {_counted(verdict)}"
@@ -101,8 +102,8 @@ def _threshold(verdict: Verdict, statement: Statement) -> str:
     if verdict.direction == "within":
         return f"within {100 * verdict.threshold:.3g} % of each other"
     if isinstance(statement, Within):
-        return f"{verdict.direction} {verdict.threshold:.4g} s"
-    return f"{verdict.direction} {verdict.threshold:.4g}{_unit(statement)}"
+        return f"{verdict.direction} {_figure(verdict.threshold, 4)} s"
+    return f"{verdict.direction} {_figure(verdict.threshold, 4)}{_unit(statement)}"
 
 
 def _unit(statement: Statement) -> str:
@@ -127,6 +128,6 @@ def estimate_text(verdict: Verdict) -> str:
     return f"{estimate} [{low}, {high}]"
 
 
-def _figure(value: float) -> str:
-    """Three digits; more where they stand before the point, which nobody wants as 2.48e+03."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+def _figure(value: float, digits: int = 3) -> str:
+    """So many digits; more where they stand before the point, which nobody wants as 2.48e+03."""
+    return f"{value:.{digits}g}" if abs(value) < 10**digits - 0.5 else f"{value:.0f}"

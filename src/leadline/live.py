@@ -44,8 +44,12 @@ class Live:
         """Show a slice that has just been measured."""
         voids = f"  void: {', '.join(measured.voids)}" if measured.voids else ""
         held = "" if measured.drive_depth is None else f" (held {measured.drive_depth:.1f})"
+        setting = measured.setting
+        at = f"depth {setting.device_depth}"
+        if setting.device_depth is None:  # it is left as it is
+            at = f"{setting.offered_depth} offered"
         self.show(
-            f"  {cell}  {claim}  {side}: depth {measured.setting.device_depth}{held}, "
+            f"  {cell}  {claim}  {side}: {at}{held}, "
             f"{measured.rate:.0f} requests/s, {measured.mean_latency_s * 1e3:.2f} ms{voids}"
         )
 

@@ -27,6 +27,8 @@ class Ended(StrEnum):
 
 PASSED_CODE, FAILED_CODE, USAGE_CODE, RIG_CODE, INCONCLUSIVE_CODE = 0, 1, 2, 3, 4
 DEFECT_CODE, INTERRUPTED_CODE = 70, 130
+UNREAD_CODE = 141
+"""As of any program whose reader has gone: what a shell makes of SIGPIPE."""
 
 # The first that occurred decides the exit code of the run.
 _PRECEDENCE = (
@@ -39,7 +41,14 @@ _PRECEDENCE = (
 
 
 def ended_by(error: BaseException) -> Ended:
-    """How a test ends that raised `error`."""
+    """How a test ends that raised `error`; of several at once, what decides the exit code does."""
+    if isinstance(error, BaseExceptionGroup):  # pytest's, of several fixtures that could not end
+        seen = {ended_by(each) for each in error.exceptions}
+        return next((ended for ended, _ in _PRECEDENCE if ended in seen), Ended.DEFECT)
+    return _ended_by_one(error)
+
+
+def _ended_by_one(error: BaseException) -> Ended:
     import pytest  # here, because every command of the CLI imports this module
 
     if isinstance(error, Misuse):

@@ -20,6 +20,7 @@ from leadline.running import (
     GATE_OPTION,
     MEASURED,
     REPLAY_OPTION,
+    RESULTS,
     RUN,
     STORED,
     Run,
@@ -35,6 +36,7 @@ from leadline.selection import (
     CURVE_BUDGETS,
     DRIVE_TIME_S,
     applies,
+    check_marks,
     cuts_power,
     described,
     imply_purposes,
@@ -138,7 +140,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--results",
         type=Path,
-        default=Path("leadline-results"),
+        default=RESULTS,
         metavar="DIR",
         help="where the results database is kept (leadline-results)",
     )
@@ -173,6 +175,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     run = metafunc.config.stash.get(RUN, None)
     if run is None or "visit" not in metafunc.fixturenames:
         return
+    check_marks(metafunc.definition)
     visits = [visit for visit in run.route.visits if visit.after is None]
     ids = [visit.id for visit in visits]
     if "stay" not in metafunc.fixturenames:

@@ -6,7 +6,7 @@ JUnit XML has them too and xdist carries them.
 """
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import pytest
@@ -14,11 +14,23 @@ import pytest
 from leadline.errors import message_of
 from leadline.inventory.stations import Route
 from leadline.outcomes import Ended, ended_by, exit_code
+from leadline.report.itinerary import itinerary_of
 from leadline.report.losses import losses, told
 from leadline.report.summary import SummaryRow, summary_table
 from leadline.results.record import Record
 from leadline.results.schema import OutcomeRow
-from leadline.running import CHANGES, RECORDED, RUN, VERDICTS, cell_of, claim_of, visit_of
+from leadline.running import (
+    CHANGES,
+    RECORDED,
+    RUN,
+    VERDICTS,
+    Run,
+    cell_of,
+    claim_of,
+    named_in,
+    visit_of,
+)
+from leadline.selection import not_flashed
 
 PREFIX = "leadline."
 _SAID = pytest.StashKey[dict[str, str]]()
@@ -38,16 +50,18 @@ _LETTERS = {
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Give the report its outcome by the exception, and the verdicts as properties."""
+    """Give the report its outcome by the exception, and the verdicts as properties.
+
+    Of tests without a drive those that fail count, too.
+    """
     report = yield
     visit = visit_of(item)
-    if visit is None:
+    if visit is None and not report.failed:
         return report
-    ended = _ended(report, call)
-    if ended is Ended.SKIPPED and item.stash.get(RECORDED, False):
-        ended = Ended.RECORDED
+    ended = _ended(item, report, call)
     if call.when == "call" or ended is not Ended.PASS:
-        found = _properties(item, cell_of(item), ended, call)
+        cell = "" if visit is None else cell_of(item)
+        found = _properties(item, cell, ended, _message(report, call))
         if ended is Ended.PASS and hasattr(report, "wasxfail"):
             found.append((f"{PREFIX}not_needed", report.wasxfail))
         report.user_properties.extend(found)
@@ -71,16 +85,28 @@ def _said_once(item: pytest.Item, message: str) -> str:
     return message if first == item.name else f"the same as for {first}"
 
 
-def _ended(report: pytest.TestReport, call: pytest.CallInfo[None]) -> Ended:
+def _ended(item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None]) -> Ended:
     if hasattr(report, "wasxfail"):
         return Ended.EXCUSED if report.skipped else Ended.PASS
-    return Ended.PASS if call.excinfo is None else ended_by(call.excinfo.value)
+    if call.excinfo is None:  # a test that was to fail (xfail, strict) and passes raises nothing
+        return Ended.FAIL if report.failed else Ended.PASS
+    ended = ended_by(call.excinfo.value)
+    if ended is Ended.SKIPPED and item.stash.get(RECORDED, False):
+        return Ended.RECORDED
+    if ended is Ended.DEFECT and visit_of(item) is None:
+        return Ended.FAIL  # of somebody's own test, in which nothing of Leadline need be
+    return ended
+
+
+def _message(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
+    if call.excinfo is None:
+        return report.longreprtext if report.failed else ""
+    return message_of(call.excinfo.value)
 
 
 def _properties(
-    item: pytest.Item, cell: str, ended: Ended, call: pytest.CallInfo[None]
+    item: pytest.Item, cell: str, ended: Ended, message: str
 ) -> list[tuple[str, object]]:
-    message = "" if call.excinfo is None else message_of(call.excinfo.value)
     found: dict[str, object] = {
         "cell": cell,
         "claim": claim_of(item),
@@ -105,13 +131,15 @@ def facts_of(report: pytest.TestReport) -> dict[str, Any]:
     }
 
 
-def _of_a_dead_worker(report: pytest.TestReport) -> dict[str, Any]:
+def _of_a_dead_worker(report: pytest.TestReport, route: Route) -> dict[str, Any]:
     """The facts of a test whose worker has died, which xdist reports in its place."""
     if str(report.when) != "???":
         return {}
-    name, _, cell = report.nodeid.rpartition("::")[2].partition("[")
+    name = report.nodeid.partition("[")[0].rpartition("::")[2]
+    cells = {visit.id: visit.cell.id for visit in route.visits}
+    cells |= {stay.id: stay.candidate.cell.id for stay in route.stays}
     return {
-        "cell": cell.removesuffix("]"),
+        "cell": cells.get(named_in(report.nodeid, cells), ""),
         "claim": name.removeprefix("test_"),
         "outcome": Ended.DEFECT.value,
         "message": report.longreprtext,
@@ -130,10 +158,11 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 class Reporter:
     """The controlling process's view of a run: it records outcomes and prints the summary."""
 
-    def __init__(self, config: pytest.Config, record: Record, route: Route) -> None:
+    def __init__(self, config: pytest.Config, record: Record, run: Run) -> None:
         self._config = config
         self._record = record
-        self._route = route
+        self._run = run
+        self._announced = False
         self._rows: dict[str, SummaryRow] = {}
         self._broken: set[str] = set()
         self._started = time.monotonic()
@@ -143,21 +172,34 @@ class Reporter:
             self._broken.add(report.nodeid)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self) -> None:
-        """What workers could not collect is wrong usage; xdist would say interrupted."""
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Say what the run is going to do, once: nothing is collected in this process.
+
+        What workers could not collect is wrong usage; xdist would say interrupted.
+        """
         if self._broken and not self._config.option.continue_on_collection_errors:
             raise pytest.UsageError(
                 f"leadline: {len(self._broken)} error(s) while tests were collected"
             )
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if self._announced or terminal is None:
+            return
+        self._announced = True
+        lines = not_flashed(self._run)
+        if self._config.get_verbosity() >= 0:
+            lines += itinerary_of(ids, self._run)
+        terminal.ensure_newline()
+        for line in lines:
+            terminal.write_line(line)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        facts = facts_of(report) or _of_a_dead_worker(report)
+        facts = facts_of(report) or _of_a_dead_worker(report, self._run.route)
         if "outcome" not in facts or (report.when == "teardown" and not report.failed):
             return
         self._show(SummaryRow.from_facts(report.nodeid, facts))
         self._record.add(
             OutcomeRow(
-                cell=facts["cell"],
+                cell=facts["cell"] or None,
                 claim=facts["claim"],
                 node=report.nodeid,
                 outcome=facts["outcome"],
@@ -185,15 +227,16 @@ class Reporter:
             terminalreporter.write_sep("=", f"Leadline, run {self._record.run_id}")
             seconds = time.monotonic() - self._started
             width = terminalreporter._tw.fullwidth
-            lost = losses(list(self._rows.values()), self._route)
+            lost = losses(list(self._rows.values()), self._run.route)
             for line in told(lost):
                 terminalreporter.write_line(line, red=True)
             text = summary_table(list(self._rows.values()), seconds, width)
             terminalreporter.write(text)
             terminalreporter.write_line(f"results: {self._record.directory}")
 
-    def pytest_sessionfinish(self) -> None:
-        # The exit code that counts is written by whoever started pytest.
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if self._config.option.gate is None:  # else `leadline hil` writes the code that counts
+            self._record.end(int(exitstatus))
         self._record.close()
 
 
@@ -203,4 +246,4 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     record = Record(run.results, run.id)
     record.start(run.command, run.version)
-    config.pluginmanager.register(Reporter(config, record, run.route), "leadline-reporter")
+    config.pluginmanager.register(Reporter(config, record, run), "leadline-reporter")

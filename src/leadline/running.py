@@ -4,7 +4,7 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
@@ -100,6 +100,8 @@ REPLAY_OPTION = "--trace-replay"
 """How `leadline trace replay` tells pytest what to replay: the name of a file."""
 MEASURED, STORED = "measured", "stored"
 """What a candidate is held against, as `--baseline` has it."""
+RESULTS = Path("leadline-results")
+"""Where results are kept unless `--results` says."""
 RECORDED = pytest.StashKey[bool]()
 """Set on a test that has recorded at a regression station what is judged at a later one."""
 CHANGES = pytest.StashKey[list[str]]()
@@ -192,6 +194,10 @@ def repeating(run: Run, rig: "Rig", node_id: str) -> str:
         words += ["--drive-time", f"{run.drive_time_s:g}"]
     if run.stored_baseline:
         words += ["--baseline", STORED]
+    if run.no_excuses:
+        words.append("--no-excuses")
+    if run.results != RESULTS.absolute():  # what is on record there may be held against
+        words += ["--results", str(run.results)]
     return shlex.join([*words, node_id])
 
 
@@ -208,8 +214,23 @@ def stay_of(item: pytest.Item) -> "Stay | None":
 
 
 def whole_of(item: pytest.Item) -> str:
-    """The node id that repeats a test: one that compares firmwares is run at all its stations."""
-    return item.nodeid if stay_of(item) is None else item.nodeid.partition("[")[0]
+    """What repeats a test where this run was started: its file as seen from there, and its name.
+
+    pytest's own node id begins at its root directory, which need not be that one.  A test that
+    compares firmwares is run at all its stations.
+    """
+    here, name = item.config.invocation_params.dir, item.nodeid.partition("::")[2]
+    file = item.path.relative_to(here) if item.path.is_relative_to(here) else item.path
+    return f"{file}::{name if stay_of(item) is None else name.partition('[')[0]}"
+
+
+def named_in(node_id: str, ids: Iterable[str]) -> str:
+    """Which of these ids, of visits or of stays, stands in a node id's brackets; "" for none.
+
+    The longest that does: one id may be the beginning of another.
+    """
+    brackets = node_id.partition("[")[2]
+    return max((each for each in ids if each in brackets), key=len, default="")
 
 
 def subject_of(item: pytest.Item) -> "Visit | None":

@@ -1,8 +1,8 @@
 """Which tests are collected for which drives, what for, and what they may cost."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, NoReturn, get_args
 
 import pytest
 
@@ -32,6 +32,38 @@ def imply_purposes(item: pytest.Item) -> None:
     if any(marked):
         for purpose in PURPOSES[marked.index(True) + 1 :]:
             item.add_marker(purpose)
+
+
+def check_marks(test: pytest.Item) -> None:
+    """Raise pytest's error of collection for a mark of ours that cannot be meant as it stands."""
+    from leadline.inventory.must import Must
+    from leadline.inventory.rig import Protocol
+
+    names = [each.name for each in fields(Must) if each.name != "source"]
+    for mark in test.iter_markers("must"):
+        _refuse_unknown(test, "must", (*mark.args, *mark.kwargs), names)
+    for mark in test.iter_markers("protocol"):
+        _refuse_unknown(test, "protocol", mark.args, get_args(Protocol))
+    for mark in test.iter_markers("claim"):
+        if not mark.args:
+            _refuse(test, "claim", "nothing", "the claim's name")
+    for mark in test.iter_markers("drive_time"):
+        if not (mark.args and isinstance(mark.args[0], int | float) and mark.args[0] > 0):
+            _refuse(test, "drive_time", repr(mark.args), "seconds, more than 0")
+
+
+def _refuse_unknown(
+    test: pytest.Item, mark: str, found: Iterable[object], known: Sequence[str]
+) -> None:
+    for name in found:
+        if name not in known:
+            _refuse(test, mark, repr(name), f"one of: {', '.join(known)}")
+
+
+def _refuse(test: pytest.Item, mark: str, found: str, expected: str) -> NoReturn:
+    raise pytest.Collector.CollectError(
+        f"{test.name}: mark {mark}: found {found}, expected {expected}"
+    )
 
 
 def applies(item: pytest.Item, run: Run) -> bool:

@@ -221,7 +221,7 @@ def _table(found: "Sequence[Calibration]") -> str:
             f"{noise.seconds:.0f}",
         )
     text = io.StringIO()
-    console = Console(file=text, width=120, highlight=False, markup=False)
+    console = Console(file=text, width=120, highlight=False, markup=False, emoji=False)
     console.print(table)
     for each in found:
         console.print(f"kept in {path_of(each.rig, each.serial)}", soft_wrap=True)

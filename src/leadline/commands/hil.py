@@ -8,6 +8,7 @@ had borrowed is given back from the journal before this process ends.
 import argparse
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Run the suite; the exit code of the contract.  Raises Misuse and RigTrouble."""
     started = time.monotonic()
-    command = f"leadline hil {' '.join(arguments.rest)}".strip()
+    command = shlex.join(["leadline", "hil", *_files(arguments), *arguments.rest])
     # Before the run: the files may be other ones hours later.
     route = _route(arguments) if arguments.json else Route((), ())
     final, record = conduct(arguments, command)
@@ -100,6 +101,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_summary(record, final, time.monotonic() - started, lost)))
     record.close()
     return final
+
+
+def _files(arguments: argparse.Namespace) -> Iterator[str]:
+    """The options of ours that say what is run by: nothing else on record has the matrix."""
+    for path in arguments.rig or []:
+        yield from ("--rig", str(path))
+    if arguments.matrix is not None:
+        yield from ("--matrix", str(arguments.matrix))
 
 
 def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
@@ -139,7 +148,7 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
     except BaseException as error:
         record.end(INTERRUPTED_CODE if signals.count else exit_code([ended_by(error)]))
         raise
-    final = _translate(code, record, interrupted=signals.count > 0)
+    final = _translate(code, record, interrupted=signals.count > 0, usual=USUAL in words)
     record.end(final)
     return final, record
 
@@ -296,8 +305,18 @@ class Child:
             self._process.wait()
 
 
-def _translate(code: int, record: Record, *, interrupted: bool) -> int:
-    """The exit code of the contract from pytest's own and from what the record says."""
+_WITHOUT_M = "without -m, only the quick ones are looked at; -m acceptance has more"
+_FOR_NO_DRIVE = (
+    "none of those asked for is for a drive of the rig as it may be used; one that writes takes "
+    "both keys: `writes: allowed` on the drive in the rig file, and --allow-writes"
+)
+
+
+def _translate(code: int, record: Record, *, interrupted: bool, usual: bool) -> int:
+    """The exit code of the contract from pytest's own and from what the record says.
+
+    `usual`: tests were chosen neither by path nor by purpose.
+    """
     if interrupted:
         return INTERRUPTED_CODE
     found = exit_code(Ended(row.outcome) for row in record.outcomes())
@@ -306,11 +325,7 @@ def _translate(code: int, record: Record, *, interrupted: bool) -> int:
     if code == _PYTEST_USAGE:
         return USAGE_CODE
     if code == _PYTEST_NO_TESTS:
-        print(
-            "leadline: no test was selected (without -m, only the quick ones are looked at; "
-            "-m acceptance has more)",
-            file=sys.stderr,
-        )
+        _tell(f"no test was selected ({_WITHOUT_M if usual else _FOR_NO_DRIVE})")
         return USAGE_CODE
     if code not in (0, 1):
         return DEFECT_CODE
@@ -353,6 +368,9 @@ def _summary(
             }
             for row in record.outcomes()
         ],
-        "verdicts": [row.details for row in record.verdicts()],
+        "verdicts": [
+            {"claim": row.claim, "statement": row.statement, **row.details}
+            for row in record.verdicts()
+        ],
         "results": str(record.directory),
     }

@@ -116,8 +116,8 @@ def _lines(stored: "StoredRun", compared: Sequence[Again]) -> Iterator[str]:
     yield f"\n{_count(compared)}"
     if stored.unsettled_slices:
         yield (
-            f"{stored.unsettled_slices} slices are of no verdict: the run ended while their "
-            "claims were being settled"
+            f"{stored.unsettled_slices} slices are of no verdict: on record for others to be held "
+            "against, or of claims that were not settled when the run or their test ended"
         )
     if not all(each.same for each in compared) and stored.run.version != version("leadline"):
         yield (

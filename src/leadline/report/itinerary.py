@@ -1,19 +1,28 @@
 """What a run is going to do, said before it does anything: each visit, in its order."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 import pytest
 
 from leadline.inventory.effort import by_drive
 from leadline.inventory.plan import Visit
-from leadline.running import Run, visit_of
+from leadline.running import Run, named_in, visit_of
 
 
 def itinerary(items: Iterable[pytest.Item], run: Run) -> Iterator[str]:
     """A line for each visit that has tests, after one that counts them; nothing without any."""
-    tests = Counter(visit.id for item in items if (visit := visit_of(item)) is not None)
+    return _itinerary(Counter(at.id for item in items if (at := visit_of(item)) is not None), run)
+
+
+def itinerary_of(node_ids: Iterable[str], run: Run) -> Iterator[str]:
+    """The same where only the tests' names are known: workers have collected them."""
+    ids = [visit.id for visit in run.route.visits]
+    return _itinerary(Counter(named_in(node_id, ids) for node_id in node_ids), run)
+
+
+def _itinerary(tests: Mapping[str, int], run: Run) -> Iterator[str]:
     made = [visit for visit in run.route.visits if visit.id in tests]
     if not made:
         return

@@ -18,6 +18,8 @@ WORDS = {
     Ended.RECORDED: "recorded",
     Ended.DEFECT: "DEFECT",
 }
+NO_DRIVE = "no drive"
+"""Stands in the place of a cell, for tests that ask for none."""
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,47 @@ class SummaryRow:
 
     @classmethod
     def from_facts(cls, node: str, facts: Mapping[str, Any]) -> "SummaryRow":
-        """A row from the properties of a test's report."""
+        """A row from the properties of a test's report.
+
+        A test that states several claims ends with the first that does not hold: its estimate
+        and cause are told, and the drive time of all.
+        """
+        outcome, verdicts = Ended(facts["outcome"]), _verdicts(facts)
+        deciding = verdicts[0 if outcome is Ended.PASS else -1]
+        spent = [each["drive_seconds"] for each in verdicts if "drive_seconds" in each]
+        explained = (str(each["explanation"]) for each in verdicts if "explanation" in each)
         return cls(
             node=node,
-            cell=str(facts["cell"]),
+            cell=str(facts["cell"] or NO_DRIVE),
             claim=str(facts["claim"]),
-            outcome=Ended(facts["outcome"]),
-            estimate=str(facts.get("estimate", "")),
-            drive_seconds=facts.get("drive_seconds"),
+            outcome=outcome,
+            estimate=str(deciding.get("estimate", "")),
+            drive_seconds=sum(spent) if spent else None,
             message=str(facts.get("message", "")),
-            explanation=str(facts.get("explanation", "")),
+            explanation="\n".join(explained),
             not_needed=str(facts.get("not_needed", "")),
-            cause=str(facts.get("cause", "")),
+            cause=str(deciding.get("cause", "")),
             changes=tuple(str(facts.get("changes", "")).splitlines()),
         )
+
+
+_OF_VERDICT = ("estimate", "drive_seconds", "explanation", "cause")
+
+
+def _verdicts(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is told of each verdict of a test, in their order, the first one's without a number.
+
+    One without anything where there is none.
+    """
+    found: list[dict[str, Any]] = []
+    number = ""
+    while True:
+        named = {name: f"{name}{number}" for name in _OF_VERDICT}
+        verdict = {name: facts[key] for name, key in named.items() if key in facts}
+        if found and not verdict:
+            return found
+        found.append(verdict)
+        number = f".{len(found) + 1}"
 
 
 def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str:
@@ -75,7 +104,8 @@ def summary_table(rows: Sequence[SummaryRow], seconds: float, width: int) -> str
         table.add_row(f"  {row.claim}", WORDS[row.outcome], row.estimate, spent)
         last = row.cell
     text = io.StringIO()
-    console = Console(file=text, width=max(width, 100), highlight=False, markup=False)
+    width = max(width, 100)
+    console = Console(file=text, width=width, highlight=False, markup=False, emoji=False)
     console.print(table)
     console.print(_count(rows, seconds))
     for row in rows:

@@ -68,7 +68,10 @@ class CellRow(OfRun):
 
 
 class OutcomeRow(OfRun):
-    """How one test ended on one cell, and whose fault it was."""
+    """How one test ended on one cell, and whose fault it was.
+
+    Of tests without a drive (`cell` None) only those are here that did not pass.
+    """
 
     __tablename__ = "outcomes"
     cell: Mapped[str | None] = mapped_column(index=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from urllib.parse import quote
 
 from sqlalchemy import URL, Engine, create_engine, func, inspect, select
@@ -30,7 +31,8 @@ class StoredRun:
 
     @property
     def unsettled_slices(self) -> int:
-        """How many slices are of no verdict: of a claim that was given up, or of a killed run."""
+        """How many slices are of no verdict: of a claim that was given up, or of a killed run; on
+        record of a drive of which nothing was, or from a regression station but the last."""
         settled = {row.settling for row in self.verdicts}
         return sum(len(rows) for name, rows in self.slices.items() if name not in settled)
 
@@ -42,7 +44,15 @@ def read_run(directory: Path, run_id: str | None) -> StoredRun:
     the file is damaged or of another version; it names the runs that there are.
     """
     path = directory / FILE_NAME
-    if not path.is_file():
+    try:
+        there = S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        there = False
+    except OSError as error:
+        raise Misuse(
+            f"{path}: {error.strerror}; name the directory of a run's results with --results"
+        ) from error
+    if not there:
         raise Misuse(
             f"{path}: there is no such results file; name the directory of a run's results "
             "with --results"
