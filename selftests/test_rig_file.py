@@ -148,6 +148,22 @@ def test_what_is_no_wwn(tmp_path: Path, written: str) -> None:
             '"onboard"',
         ),
         (
+            "controller: onboard",
+            "controller:",
+            "rig.yaml:22: drives[a].controller: found nothing, expected one of the controllers: "
+            '"onboard"',
+        ),
+        (
+            "pdu: left",
+            "pdu:",
+            'rig.yaml:13: outlets[one].pdu: found nothing, expected one of the pdus: "left"',
+        ),
+        (
+            "[a]",
+            '[a, ""]',
+            'rig.yaml:15: outlets[one].feeds[2]: found nothing, expected one of the slots: "a"',
+        ),
+        (
             "reach: local",
             "reach: ssh",
             "rig.yaml:2: host: found reach ssh without an address, expected address too",
