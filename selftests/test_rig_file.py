@@ -12,10 +12,10 @@ from leadline.errors import Misuse
 from leadline.inventory import flash as flash_module
 from leadline.inventory import pdu as pdu_module
 from leadline.inventory import rig as rig_module
-from leadline.inventory.document import read
+from leadline.inventory.document import LARGEST, read
 from leadline.inventory.fields import Entry, packaged
 from leadline.inventory.flash import FlashSpec
-from leadline.inventory.rig import DriveSpec, Rig, load_rig
+from leadline.inventory.rig import DriveSpec, Rig, VirtualSpec, load_rig
 
 VIRTUAL = packaged("rigs/virtual.yaml")
 BENCH = packaged("rigs/example-bench.yaml")
@@ -488,6 +488,14 @@ def test_the_example_and_the_reference_explain_every_field() -> None:
     assert fields == _field_names()
     used = set(re.findall(r"^[ #-]*(\w+):", text, re.MULTILINE))
     assert fields - used <= {"kernel", "kernel_arguments", "medium"}
+
+
+def test_the_reference_has_the_bounds_that_hold() -> None:
+    reference = REFERENCE.read_text()
+    assert f"a file larger than {LARGEST >> 20} MiB" in reference
+    memory = VirtualSpec.model_fields["memory_mib"]
+    bounds = str(memory.description).removeprefix("MiB, ")
+    assert f"| `memory_mib` | {bounds} | {memory.default} |" in reference
 
 
 def _field_names() -> set[str]:
