@@ -44,7 +44,7 @@ def _unknown_firmware(drive: DriveSpec, entry: ModelSpec, there: str) -> tuple[s
             f"found {shown(drive.firmware)}, expected a firmware of {entry.model} in {there}: "
             f"{revisions}; add it there if it is right"
         )
-    hashes = ", ".join(f"{each.sha256} ({each.revision})" for each in alike)
+    hashes = ", ".join(f"{each.sha256} ({each.revision})" for each in alike if each.sha256)
     if drive.firmware_sha256 is None and len(alike) > 1:
         return "firmware", (
             f"found {shown(drive.firmware)}, which {len(alike)} firmware of {entry.model} in "
@@ -54,10 +54,11 @@ def _unknown_firmware(drive: DriveSpec, entry: ModelSpec, there: str) -> tuple[s
     if drive.firmware_sha256 is not None and not entry.showing(
         drive.firmware, drive.firmware_sha256
     ):
-        return "firmware_sha256", (
-            f"found {drive.firmware_sha256}, expected that of an image that shows "
-            f"{shown(drive.firmware)} in {there}: {hashes}"
-        )
+        expected = f"that of an image that shows {shown(drive.firmware)} in {there}: {hashes}"
+        if not hashes:
+            name = shown(alike[0].revision)
+            expected = f"a sha256 of firmware {name} in {there}, too, which has none; or none here"
+        return "firmware_sha256", f"found {drive.firmware_sha256}, expected {expected}"
     return None
 
 
