@@ -61,6 +61,8 @@ SAME_REVISION = replace(AT_ONCE, shows="1.0")
         (RECORD, None, True, "does not say which firmware it runs (gone); it may hold a part"),
         (AT_ONCE, "1.0", False, "did not reach it whole"),
         (AT_ONCE, "1.1", False, "took effect"),
+        (replace(AT_ONCE, step="activating"), "1.0", True, "may hold candidate"),
+        (replace(AT_ONCE, step="activating"), "1.1", False, "took effect"),
         (SAME_REVISION, "1.0", True, "may hold candidate"),
     ],
 )

@@ -387,9 +387,29 @@ class TestTrouble:
     def test_another_firmware_than_was_sent(self, flasher: Flasher, next_host: Host) -> None:
         flasher.runs = "1.0"
         said = r"runs 1\.0, though it took the image of 1\.1"
-        with flasher.visit("{mode: 5}") as visit, pytest.raises(DriveFault, match=said):
+        with flasher.visit("{mode: 5}") as visit, pytest.raises(DriveFault, match=said) as caught:
             flash(visit)
-        assert flasher.left(next_host, visit) == []
+        assert "may hold 1.1, to be taken up at its next power-on" in message_of(caught.value)
+        assert "a" in visit.station.in_doubt, "a power cycle may bring it"
+        assert flasher.left(next_host, visit) == ["activating"]
+
+    def test_one_that_answers_too_late_with_its_old_firmware(
+        self, flasher: Flasher, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def bind(*given: Any, **wanted: Any) -> Drive:
+            asked.append(1)
+            if len(asked) == 1:
+                raise RigTrouble("not there yet")
+            return flasher.bind(*given, **wanted)
+
+        asked: list[int] = []
+        flasher.runs = "1.0"
+        monkeypatch.setattr(flashing, "bind", bind)
+        with flasher.visit("{mode: 5}") as visit:
+            visit.spec = visit.spec.model_copy(update={"ready_s": 0.0})
+            with pytest.raises(RigTrouble, match="not there yet") as caught:
+                flash(visit)
+            assert "may hold 1.1, to be taken up at its next power-on" in message_of(caught.value)
 
     def test_a_drive_that_does_not_answer_any_more(self, flasher: Flasher, next_host: Host) -> None:
         flasher.runs = None

@@ -57,7 +57,8 @@ _RECORD = TypeAdapter(FlashRecord)
 
 
 def takes_up_at_once(spec: FlashSpec, activates: Activation) -> bool:
-    """Whether a drive that still runs its old firmware has not got the whole new image.
+    """Whether a drive that still runs its old firmware has not got the whole new image, when the
+    download has not come to its end.
 
     So it is where activation is the last part of the download.  What has come of the image is
     then discarded with the next command or power cycle (SPC-4, WRITE BUFFER; ACS-4, DOWNLOAD
@@ -189,7 +190,8 @@ def state_of(record: FlashRecord, firmware: str | None, trouble: str = "") -> St
                 in_doubt=False,
                 remedy="",
             )
-        if record.voids_unless_whole:
+        # Once the download has ended well the image is whole: what became of it, nobody knows.
+        if record.voids_unless_whole and record.step == "downloading":
             return State(
                 f"it still runs {firmware}: the image did not reach it whole, and what did is "
                 "discarded (SPC-4, WRITE BUFFER)",

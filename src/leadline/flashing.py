@@ -255,7 +255,7 @@ def _accounted(visit: "OpenVisit", on_record: OnRecord) -> Iterator[None]:
             raise
         if record.step == "downloading" and _refused(visit, error.__cause__):
             record = replace(record, voids_unless_whole=True)  # and not cut short
-        if record.step == "activating" and isinstance(error, RigTrouble):
+        if record.awaits_power and isinstance(error, RigTrouble):
             record = replace(record, step="downloading")  # its power may not have been cut
         try:
             found = bind(visit.station.host, visit.spec, any_firmware=True)
