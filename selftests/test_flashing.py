@@ -314,6 +314,7 @@ class TestLeave:
             monkeypatch.setattr(host, "write_file", lambda path, _: write(path, cut))
             with pytest.raises(RigTrouble, match="is not what was copied there"):
                 flash(visit)
+            assert visit.station.put_on == {}, "nothing was sent: there is nothing to put back"
         assert not flasher.told.exists()
 
     def test_a_program_that_is_not_there(self, flasher: Flasher, next_host: Host) -> None:
@@ -324,6 +325,7 @@ class TestLeave:
             with pytest.raises(ProgramMissing):
                 flash(visit)
             assert visit.station.in_doubt == {}
+            assert visit.station.put_on == {"a": "1.0"}, "as before: nothing is put back"
         assert flasher.left(next_host, visit) == []
 
 
@@ -341,6 +343,7 @@ class TestTrouble:
                 flash(visit)
             assert "the drive: it still runs 1.0" in message_of(caught.value)
             assert visit.station.in_doubt == {}
+            assert visit.station.put_on == {"a": "1.0"}, "as before: nothing is put back"
         assert flasher.left(next_host, visit) == []
 
     def test_a_download_that_broke_off_leaves_a_doubt(

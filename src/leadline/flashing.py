@@ -77,7 +77,6 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
     order = _ordered(visit)
     station, cell = visit.station, visit.visit.cell
     back = _name_of(visit, order.before.identity.firmware)
-    station.put_on[visit.spec.slot] = ""  # nobody knows, until it has said what it runs
     station.live.show(
         f"  {cell.id}: flashing {Path(order.image.path).name} over firmware "
         f"{order.before.identity.firmware}"
@@ -167,6 +166,7 @@ def _sent(visit: "OpenVisit", order: _Order, back: str) -> OnRecord:
         if spec.method != "program":
             require(station.host, "hdparm" if spec.method == "hdparm" else "sg_write_buffer")
         visit.admitted("flash")
+        station.put_on[visit.spec.slot] = ""  # nobody knows, until it has said what it runs
         on_record = begin(station.here_journal, _record(visit, order, back))
         with _accounted(visit, on_record):
             seconds = _download(visit, order, there)
@@ -251,24 +251,33 @@ def _accounted(visit: "OpenVisit", on_record: OnRecord) -> Iterator[None]:
     except (DriveFault, RigTrouble, Misuse) as error:
         record = on_record.record
         if isinstance(error, ProgramMissing):
-            on_record.settled()
+            _runs_what_it_ran(visit, on_record)
             raise
         if record.step == "downloading" and _refused(visit, error.__cause__):
             record = replace(record, voids_unless_whole=True)  # and not cut short
         if record.awaits_power and isinstance(error, RigTrouble):
             record = replace(record, step="downloading")  # its power may not have been cut
+        runs_now: str | None = None
         try:
-            found = bind(visit.station.host, visit.spec, any_firmware=True)
+            runs_now = bind(visit.station.host, visit.spec, any_firmware=True).identity.firmware
         except (DriveFault, RigTrouble, Misuse) as trouble:
             state = state_of(record, None, str(trouble).splitlines()[0])
         else:
-            state = state_of(record, found.identity.firmware)
+            state = state_of(record, runs_now)
         error.add_note(f"the drive: {state}")
         if state.in_doubt:
             visit.station.in_doubt[visit.spec.slot] = f"slot {visit.spec.slot}: {state}"
+        elif runs_now == record.before:
+            _runs_what_it_ran(visit, on_record)
         else:
             on_record.settled()
         raise
+
+
+def _runs_what_it_ran(visit: "OpenVisit", on_record: OnRecord) -> None:
+    """Nothing of the image is in the drive, so that there is nothing to put back either."""
+    on_record.settled()
+    visit.station.put_on[visit.spec.slot] = on_record.record.back
 
 
 def _refused(visit: "OpenVisit", cause: BaseException | None) -> bool:
