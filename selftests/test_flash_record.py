@@ -191,6 +191,19 @@ def test_what_is_in_no_doubt_is_settled_by_looking(
     assert next_host.list_dir(directory) == []
 
 
+def test_the_copy_of_the_image_is_removed_from_the_rig(
+    directory: str, next_host: Host, rig: Rig, runs: dict[str, str | None], tmp_path: Path
+) -> None:
+    copy = tmp_path / "0123abcd-1.1.bin"
+    copy.write_bytes(b"microcode")
+    die_in(directory, replace(RECORD, copy=str(copy)))
+    left = unfinished(next_host, rig, directory=directory)
+    for _ in range(2):  # the drive is in doubt, so that it stays on record
+        _, doubts = look_after(next_host, next_host, rig, left)
+        assert "a" in doubts
+        assert not copy.exists()
+
+
 def test_a_drive_that_does_not_answer(
     directory: str, next_host: Host, rig: Rig, runs: dict[str, str | None]
 ) -> None:

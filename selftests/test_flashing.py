@@ -465,6 +465,29 @@ class TestTrouble:
         assert "the next run says what the drive runs" in message_of(caught.value)
         assert flasher.left(next_host, visit) == ["downloading"]
 
+    @pytest.mark.parametrize(("how", "copied"), [("{mode: 5}", True), ("", False)])
+    def test_where_the_copy_of_the_image_is_stands_on_record(
+        self,
+        flasher: Flasher,
+        next_host: Host,
+        monkeypatch: pytest.MonkeyPatch,
+        how: str,
+        copied: bool,
+    ) -> None:
+        """For the next run, which removes it when this one is killed."""
+
+        def interrupted(visit: OpenVisit, order: object, there: str) -> float:
+            given.append(there)
+            raise KeyboardInterrupt
+
+        given: list[str] = []
+        monkeypatch.setattr(flashing, "_download", interrupted)
+        with flasher.visit(how) as visit, pytest.raises(KeyboardInterrupt):
+            flash(visit)
+        (one,) = unfinished(next_host, visit.station.rig)
+        assert one.record.copy == (given[0] if copied else "")
+        assert given == [one.record.copy or str(flasher.images["1.1"])]
+
     def test_success_settles_what_a_dead_run_left(
         self, flasher: Flasher, next_host: Host, monkeypatch: pytest.MonkeyPatch
     ) -> None:

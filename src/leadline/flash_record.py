@@ -6,6 +6,7 @@ which firmware it runs, and nothing that was sent to it can change that any more
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
@@ -51,6 +52,8 @@ class FlashRecord:
     """Whether a power cycle activates the image; the drive may say the new revision before."""
     back: str = ""
     """The name in the matrix of what it ran before; empty where an older version kept none."""
+    copy: str = ""
+    """The copy of the image on the rig, to be removed; empty where there is none."""
 
 
 _RECORD = TypeAdapter(FlashRecord)
@@ -210,11 +213,14 @@ def look_after(
 ) -> tuple[list[str], dict[str, str]]:
     """What state dead runs have left drives in: a sentence for each, and those in doubt by slot.
 
-    What is in no doubt is settled by this.
+    What is in no doubt is settled by this, and their copies of images are removed from the rig.
     """
     said: list[str] = []
     doubts: dict[str, str] = {}
     for one in left:
+        if one.record.copy:
+            with suppress(RigTrouble):  # it is gone, or the rig is, which the drive's look tells
+                host.remove_file(one.record.copy)
         spec = next(drive for drive in rig.drives if drive.serial == one.record.serial)
         state = _looked_at(host, spec, one.record)
         sentence = f"{one}; {state}"

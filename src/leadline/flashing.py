@@ -167,14 +167,15 @@ def _sent(visit: "OpenVisit", order: _Order, back: str) -> OnRecord:
             require(station.host, "hdparm" if spec.method == "hdparm" else "sg_write_buffer")
         visit.admitted("flash")
         station.put_on[visit.spec.slot] = ""  # nobody knows, until it has said what it runs
-        on_record = begin(station.here_journal, _record(visit, order, back))
+        copy = there if place is _copied else ""
+        on_record = begin(station.here_journal, _record(visit, order, back, copy))
         with _accounted(visit, on_record):
             seconds = _download(visit, order, there)
     station.record.add(Phase(cell=visit.visit.cell.id, name="flash", seconds=seconds))
     return on_record
 
 
-def _record(visit: "OpenVisit", order: _Order, back: str) -> FlashRecord:
+def _record(visit: "OpenVisit", order: _Order, back: str, copy: str) -> FlashRecord:
     spec, rig, method = visit.spec, visit.station.rig, order.spec.method
     return FlashRecord(
         rig=rig.name,
@@ -192,6 +193,7 @@ def _record(visit: "OpenVisit", order: _Order, back: str) -> FlashRecord:
         voids_unless_whole=takes_up_at_once(order.spec, order.activates),
         awaits_power=order.activates == "power-cycle",
         back=back,
+        copy=copy,
     )
 
 
