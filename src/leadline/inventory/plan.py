@@ -55,6 +55,9 @@ class Visit:
     """The firmware's image; its hash was right when the plan was made."""
     against: str | None = None
     """The revision that a candidate is held against: its predecessor, or what was released."""
+    compared: bool = True
+    """Whether a drive can be taken from `against` to it, back, and on to whatever comes next; else
+    it is held against what is stored alone."""
     after: str | None = None
     """Of a return to a cell that was visited before: the revision that the drive comes from."""
 
@@ -150,13 +153,15 @@ def _of_drive(
         if obstacle:
             gaps.append(Gap(cell(firmware.revision), *obstacle))
             continue
+        against = _held_against(firmware, installed, entry)
         visit = Visit(
             cell(firmware.revision),
             len(visits) + 1,
             shared_path,
             firmware is installed,
             firmware.image,
-            against=_held_against(firmware, installed, entry),
+            against=against,
+            compared=against is None or _goes_back(firmware, against, installed, entry),
         )
         visits.append(visit)
     return visits, gaps
@@ -171,6 +176,15 @@ def _held_against(firmware: FirmwareSpec, installed: FirmwareSpec, entry: ModelS
     last = released[-1] if released else None
     had = installed.revision if installed.status == "released" else last
     return firmware.predecessor or had
+
+
+def _goes_back(
+    candidate: FirmwareSpec, against: str, installed: FirmwareSpec, entry: ModelSpec
+) -> bool:
+    """Whether a drive goes from what a candidate is held against to it, back, and on from there."""
+    released = entry.by_revision[against]
+    goes_on = released is installed or released.downgrade == "allowed"
+    return goes_on and entry.takes(released, candidate) and entry.takes(candidate, released)
 
 
 def _in_order(entry: ModelSpec, installed: FirmwareSpec) -> list[FirmwareSpec]:
