@@ -35,6 +35,24 @@ def disagreements(rigs: Sequence[Rig], matrix: Matrix) -> Iterator[str]:
                 )
 
 
+def misnamed(rigs: Sequence[Rig], matrix: Matrix) -> Iterator[str]:
+    """Controllers of rig files that go by the name that the matrix has for another kind."""
+    place = {kind.name: n for n, kind in enumerate(matrix.controllers)}
+    for rig in rigs:
+        for n, spec in enumerate(rig.controllers):
+            kind = matrix.controller(spec.name)
+            if kind is None or (spec.pci_id is None and spec.driver == kind.driver):
+                continue
+            if spec.pci_id is not None and matrix.controller_with(spec.pci_id, spec.driver):
+                continue
+            yield (
+                f"{rig.where('controllers', n, 'name')}: controllers[{spec.name}].name: found "
+                f"{shown(spec.name)}, which is {kind.pci_id} with driver {kind.driver} in "
+                f"{matrix.where('controllers', place[kind.name])}, expected another name, for "
+                "that one's limits and known issues are not this one's"
+            )
+
+
 def _unknown_firmware(drive: DriveSpec, entry: ModelSpec, there: str) -> tuple[str, str] | None:
     """The field of a drive from which it is not known which firmware it has, and why."""
     alike = entry.showing(drive.firmware)

@@ -14,7 +14,13 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from leadline.errors import Misuse
-from leadline.inventory.contradictions import disagreements, given_twice, image_problems, refuse
+from leadline.inventory.contradictions import (
+    disagreements,
+    given_twice,
+    image_problems,
+    misnamed,
+    refuse,
+)
 from leadline.inventory.document import shown
 from leadline.inventory.fields import in_id
 from leadline.inventory.matrix import FirmwareSpec, Matrix, ModelSpec
@@ -113,7 +119,7 @@ def survey(rigs: Sequence[Rig], matrix: Matrix) -> tuple[tuple[Visit, ...], tupl
 
     Having nothing to run is not an error here.
     """
-    refuse([*given_twice(rigs), *disagreements(rigs, matrix)])
+    refuse([*given_twice(rigs), *misnamed(rigs, matrix), *disagreements(rigs, matrix)])
     visits: list[Visit] = []
     gaps: list[Gap] = []
     for rig in rigs:
