@@ -48,6 +48,8 @@ def test_the_command_that_repeats_a_test_has_what_this_run_was_given(
     assert repeating(run, rig, "test_x.py") == (
         f"leadline hil --rig {RIG} --matrix {mine} --allow-writes --drive-time 20 test_x.py"
     )
+    _, run = made(pytestconfig, no_excuses=True)
+    assert repeating(run, rig, "x.py").endswith(" --no-excuses x.py"), "else a FAIL is excused"
 
 
 @pytest.mark.parametrize("seconds", [0.0, -5.0, float("nan"), float("inf")])
