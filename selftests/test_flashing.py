@@ -293,6 +293,30 @@ class TestLeave:
             flash(visit)
         assert flasher.told.exists()
 
+    def test_a_build_that_refuses_and_is_not_the_one_on_the_drive(
+        self, flasher: Flasher, bench: Bench
+    ) -> None:
+        """Both say 1.0; the rig file says by its hash which of them it is."""
+        image = f"image: image 1.0.bin, sha256: {SHA256}, "
+        refusing = f'{{revision: "1.0-b", shows: "1.0", sha256: {"b" * 64}, downgrade: refused, '
+        matrix = MATRIX.replace('{revision: "1.0", ', f'{{revision: "1.0", {image}')
+        matrix = matrix.replace(
+            '{revision: "1.1", ',
+            f'{refusing}status: released}}\n      - {{revision: "1.1", {image}',
+        )
+        hashed = f'firmware: "1.0", firmware_sha256: {SHA256}'
+        rig = flashable(flasher.by_program()).replace('firmware: "1.0"', hashed)
+        run = make_run(bench.folder, rig, matrix)
+        assert [visit.cell.firmware for visit in run.visits] == ["1.0", "1.1", "1.0"]
+        with open_station(bench, run) as station:
+            visit = OpenVisit(station, run.visits[1])
+            visit.rebound(bench.drive)
+            station.put_on["a"] = "1.0-b"
+            assert "1.0 refuses downgrades" in refused(flasher, visit)
+            del station.put_on["a"]
+            flash(visit)
+        assert flasher.told.exists()
+
     def test_a_power_cycle_that_nothing_can_give(self, flasher: Flasher) -> None:
         with flasher.visit(outlet="", of_1_1="activation: power-cycle,") as visit:
             assert "no outlet feeds the drive" in refused(flasher, visit)

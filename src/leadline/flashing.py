@@ -10,7 +10,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,11 +120,19 @@ def _reasons_against(visit: "OpenVisit", firmware: FirmwareSpec) -> Iterator[str
         yield "the matrix has no image of it"
     if not _is_for(visit):
         yield f"its image is for {visit.model.model} ({run.matrix.path}), and this is {found.model}"
-    if any(not visit.model.takes(each, firmware) for each in visit.model.showing(found.firmware)):
+    if any(not visit.model.takes(each, firmware) for each in _on_it(visit, found.firmware)):
         yield f"the matrix has it that {found.firmware} refuses downgrades"
     activates = firmware.activation or (spec.flash and spec.flash.activates)
     if activates == "power-cycle" and not rig.outlets_of(spec):
         yield "it is activated by a power cycle, and no outlet feeds the drive"
+
+
+def _on_it(visit: "OpenVisit", shown: str) -> Sequence[FirmwareSpec]:
+    """What the drive runs, by what it says; of builds that it says alike each, if nobody knows."""
+    alike = visit.model.showing(shown)
+    home = visit.station.run.home(visit.visit).cell.firmware
+    last = visit.station.put_on.get(visit.spec.slot, home)
+    return [each for each in alike if each.revision == last] or alike
 
 
 def _is_for(visit: "OpenVisit") -> bool:
