@@ -52,6 +52,14 @@ def test_the_command_that_repeats_a_test_has_what_this_run_was_given(
     assert repeating(run, rig, "x.py").endswith(" --no-excuses x.py"), "else a FAIL is excused"
 
 
+def test_where_a_limit_stands_that_holds(pytestconfig: pytest.Config) -> None:
+    _, run = made(pytestconfig)
+    home, where = run.visits[0], run.matrix.where
+    assert run.limit_at(home, "ready_s") == where("models", 0, "limits", "ready_s")
+    claim = "depth_8_over_depth_1"
+    assert run.limit_at(home, claim) == where("classes", "ssd", claim)
+
+
 @pytest.mark.parametrize("seconds", [0.0, -5.0, float("nan"), float("inf")])
 def test_a_drive_time_that_is_none_is_refused_before_any_is_spent(
     pytestconfig: pytest.Config, seconds: float
