@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Exists, Select, exists, or_, select
+from sqlalchemy import ColumnElement, Exists, Select, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from leadline.results.schema import CellRow, SliceRow, VerdictRow
@@ -73,20 +73,25 @@ def _disagreed(side: str) -> Exists:
     )
 
 
-def _sessions(run_id: str, cell: "Cell", serial: str, own: bool) -> Select[str, str, str]:
-    """(run, cell, serial) of each session, newest first, of drives on a controller of one kind.
+def same_controller(run_id: str, serial: str) -> ColumnElement[bool]:
+    """That a row of `cells` is of a drive on a controller of one kind with that of this run.
 
-    What kind this run found the drive on stands in its own row.
+    What kind this run found the drive with this serial number on stands in its own row.
     """
     mine = aliased(CellRow)
     kind = mine.details["controller"]["pci_id"].as_string()
     found = select(kind).where(mine.run == run_id, mine.serial == serial)
     here = found.order_by(mine.id.desc()).limit(1).scalar_subquery()
     there = CellRow.details["controller"]["pci_id"].as_string()
+    return or_(here.is_(None), there == here)
+
+
+def _sessions(run_id: str, cell: "Cell", serial: str, own: bool) -> Select[str, str, str]:
+    """(run, cell, serial) of each session, newest first, of drives on a controller of one kind."""
     query = select(CellRow.run, CellRow.cell, CellRow.serial).where(
         CellRow.model == cell.model,
         CellRow.firmware == cell.firmware,
-        or_(here.is_(None), there == here),
+        same_controller(run_id, serial),
     )
     if own:
         query = query.where(
