@@ -48,16 +48,6 @@ def test_the_command_that_repeats_a_test_has_what_this_run_was_given(
     assert repeating(run, rig, "test_x.py") == (
         f"leadline hil --rig {RIG} --matrix {mine} --allow-writes --drive-time 20 test_x.py"
     )
-    _, run = made(pytestconfig, no_excuses=True)
-    assert repeating(run, rig, "x.py").endswith(" --no-excuses x.py"), "else a FAIL is excused"
-
-
-def test_where_a_limit_stands_that_holds(pytestconfig: pytest.Config) -> None:
-    _, run = made(pytestconfig)
-    home, where = run.visits[0], run.matrix.where
-    assert run.limit_at(home, "ready_s") == where("models", 0, "limits", "ready_s")
-    claim = "depth_8_over_depth_1"
-    assert run.limit_at(home, claim) == where("classes", "ssd", claim)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -5.0, float("nan"), float("inf")])
@@ -101,6 +91,14 @@ def test_limits_and_known_issues_are_those_of_the_visited_model_and_firmware(
     assert run.drive_spec(scsi).serial == "VSCSI0001"
     assert good.cell.firmware == "1.0"
     assert serialising.cell.firmware == "1.1"
+
+
+def test_where_a_limit_stands_that_holds(pytestconfig: pytest.Config) -> None:
+    _, run = made(pytestconfig)
+    home, where = run.visits[0], run.matrix.where
+    assert run.limit_at(home, "ready_s") == where("models", 0, "limits", "ready_s")
+    claim = "depth_8_over_depth_1"
+    assert run.limit_at(home, claim) == where("classes", "ssd", claim)
 
 
 def test_a_worker_takes_the_plan_and_the_id_that_it_is_handed(pytestconfig: pytest.Config) -> None:

@@ -200,8 +200,6 @@ def repeating(run: Run, rig: "Rig", node_id: str) -> str:
         words += ["--drive-time", f"{run.drive_time_s:g}"]
     if run.stored_baseline:
         words += ["--baseline", STORED]
-    if run.no_excuses:
-        words.append("--no-excuses")
     return shlex.join([*words, node_id])
 
 
