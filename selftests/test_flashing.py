@@ -320,6 +320,9 @@ class TestLeave:
     def test_a_power_cycle_that_nothing_can_give(self, flasher: Flasher) -> None:
         with flasher.visit(outlet="", of_1_1="activation: power-cycle,") as visit:
             assert "no outlet feeds the drive" in refused(flasher, visit)
+        of_host = OUTLET.replace("[a]", "host")
+        with flasher.visit(outlet=of_host, of_1_1="activation: power-cycle,") as visit:
+            assert "which would be that of this machine" in refused(flasher, visit)
 
     def test_an_image_that_has_changed_since_the_plan(self, flasher: Flasher) -> None:
         with flasher.visit() as visit:

@@ -256,6 +256,23 @@ def test_what_waits_for_a_power_cycle_needs_an_outlet(files: Files) -> None:
     assert [(gap.cell.id, gap.lacks) for gap in gaps] == [("bench-b-M-1.1", "outlet")]
 
 
+@pytest.mark.parametrize("by", ["the matrix", "the rig file"])
+def test_a_power_cycle_of_the_machine_that_leadline_runs_on_activates_nothing(
+    files: Files, by: str
+) -> None:
+    """It would be refused, and the image would be in the drive by then."""
+    files.model("M", "1.0", "1.1 activation: power-cycle" if by == "the matrix" else "1.1")
+    files.drive("a", "M", "1.0")
+    if by == "the rig file":
+        files.drives[0] = files.drives[0].replace("at-once", "power-cycle")
+    files.outlets = "{name: o, pdu: p, outlet: 1, feeds: host}"
+    visits, gaps = files.survey()
+    assert revisions(visits) == ["1.0"]
+    assert [(gap.lacks, gap.reason) for gap in gaps] == [
+        ("outlet", "it waits for a power cycle, which would be that of this machine")
+    ]
+
+
 # Globs.
 
 

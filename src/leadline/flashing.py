@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from leadline.cycling import cycle
 from leadline.drive import microcode
 from leadline.drive.bind import Drive, bind, differences
+from leadline.drive.guard import is_own_machine
 from leadline.drive.microcode import Image, was_refused
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.flash_record import (
@@ -109,6 +110,7 @@ def _ordered(visit: "OpenVisit") -> _Order:
 
 def _reasons_against(visit: "OpenVisit", firmware: FirmwareSpec) -> Iterator[str]:
     spec, rig, run, found = visit.spec, visit.station.rig, visit.station.run, visit.drive.identity
+    host = visit.station.host
     if spec.flash is None:
         yield "the rig file does not allow it (`flash: allowed`)"
     if not run.may_flash(rig):
@@ -123,8 +125,11 @@ def _reasons_against(visit: "OpenVisit", firmware: FirmwareSpec) -> Iterator[str
     if any(not visit.model.takes(each, firmware) for each in _on_it(visit, found.firmware)):
         yield f"the matrix has it that {found.firmware} refuses downgrades"
     activates = firmware.activation or (spec.flash and spec.flash.activates)
-    if activates == "power-cycle" and not rig.outlets_of(spec):
+    outlets = rig.outlets_of(spec)
+    if activates == "power-cycle" and not outlets:
         yield "it is activated by a power cycle, and no outlet feeds the drive"
+    elif activates == "power-cycle" and outlets[0].feeds == "host" and is_own_machine(host):
+        yield "it is activated by a power cycle, which would be that of this machine"
 
 
 def _on_it(visit: "OpenVisit", shown: str) -> Sequence[FirmwareSpec]:

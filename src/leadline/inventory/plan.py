@@ -226,9 +226,13 @@ def _obstacles(
         yield "downgrade", f"{home}, which is on the drive, refuses older firmware"
     if not entry.takes(firmware, installed):
         yield "downgrade", f"it refuses older firmware, so {home} could not be put back"
-    waits = "power-cycle" in (firmware.activation, installed.activation)
-    if waits and not rig.outlets_of(drive):
-        yield "outlet", "it waits for a power cycle, and no outlet feeds the drive"
+    usual = drive.flash.activates if drive.flash is not None else None
+    if "power-cycle" in (firmware.activation or usual, installed.activation or usual):
+        outlets = rig.outlets_of(drive)
+        if not outlets:
+            yield "outlet", "it waits for a power cycle, and no outlet feeds the drive"
+        elif rig.host.reach == "local" and outlets[0].feeds == "host":
+            yield "outlet", "it waits for a power cycle, which would be that of this machine"
 
 
 def controller_name(spec: ControllerSpec, matrix: Matrix) -> str:
