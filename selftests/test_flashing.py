@@ -324,6 +324,16 @@ class TestLeave:
         with flasher.visit(outlet=of_host, of_1_1="activation: power-cycle,") as visit:
             assert "which would be that of this machine" in refused(flasher, visit)
 
+    def test_a_power_cycle_that_the_drives_budget_does_not_bear(self, flasher: Flasher) -> None:
+        """Else the image is in the drive, and nothing may activate it."""
+        spent = "{activates: power-cycle}, power_budget: {power_cycles: 0}"
+        said = "its power is not cut: it has had 0 power cycles"
+        with flasher.visit(spent) as visit:
+            with pytest.raises(RigTrouble, match=said):
+                flash(visit)
+            assert visit.station.in_doubt == {}
+        assert not flasher.told.exists()
+
     def test_an_image_that_has_changed_since_the_plan(self, flasher: Flasher) -> None:
         with flasher.visit() as visit:
             flasher.images["1.1"].write_bytes(b"something else")

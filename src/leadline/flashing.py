@@ -35,6 +35,7 @@ from leadline.host.programs import require
 from leadline.host.trouble import ProgramFailed, ProgramMissing
 from leadline.inventory.flash import Activation, FlashSpec
 from leadline.inventory.matrix import FirmwareSpec
+from leadline.power.wear import Cut, Toll
 from leadline.results.schema import Phase
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
 
 
 def _ordered(visit: "OpenVisit") -> _Order:
-    """The flash that is to be, if nothing speaks against it; else Misuse."""
+    """The flash that is to be, if nothing speaks against it; else Misuse, or RigTrouble where a power
+    budget is spent."""
     spec, cell, drive = visit.spec, visit.visit.cell, visit.drive
     firmware = visit.station.run.matrix.firmware(cell.model, cell.firmware)
     reasons = list(_reasons_against(visit, firmware))
@@ -105,7 +107,17 @@ def _ordered(visit: "OpenVisit") -> _Order:
     image = _read(firmware.image, firmware.sha256)
     microcode.refuse_hopeless(spec.flash, drive, image)
     activates = firmware.activation or spec.flash.activates
+    if activates == "power-cycle":
+        _afford_the_cut(visit)
     return _Order(spec.flash, image, drive, firmware.shows, activates)
+
+
+def _afford_the_cut(visit: "OpenVisit") -> None:
+    """Raise RigTrouble where a drive's budget does not bear the cut that activates an image."""
+    rig = visit.station.rig
+    dark = {each.slot: each for one in rig.outlets_of(visit.spec) for each in rig.sharing(one)}
+    cuts = [Cut(spec, emergency_unload=False) for spec in dark.values()]
+    Toll(cuts, visit.station.run.id).afford()
 
 
 def _reasons_against(visit: "OpenVisit", firmware: FirmwareSpec) -> Iterator[str]:
