@@ -94,8 +94,8 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
 
 
 def _ordered(visit: "OpenVisit") -> _Order:
-    """The flash that is to be, if nothing speaks against it; else Misuse, or RigTrouble where a power
-    budget is spent."""
+    """The flash that is to be, if nothing speaks against it; else Misuse, or RigTrouble where a
+    power budget is spent."""
     spec, cell, drive = visit.spec, visit.visit.cell, visit.drive
     firmware = visit.station.run.matrix.firmware(cell.model, cell.firmware)
     reasons = list(_reasons_against(visit, firmware))
