@@ -159,13 +159,14 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
         clean: bool = True,
         on: str = "8086:a282",
         disagreed: str = "",
+        image: str | None = None,
         **cell: str,
     ) -> Record:
         record = Record(tmp_path, run)
         made.append(record)
         record.start("command", "0")
         row = {"rig": "bench", "slot": "a", "model": "MODEL", "firmware": "1.0", **cell}
-        details = {"controller": {"pci_id": on}}
+        details = {"controller": {"pci_id": on}, "image_sha256": image}
         record.add(CellRow(cell=serial, serial=serial, controller="c", details=details, **row))
         if disagreed:
             record.add(verdict_row(serial, disagreed))
@@ -234,6 +235,16 @@ def test_on_another_controller_it_was_another_cell(keep: Keep) -> None:
     moved = keep("run-4", "SN1", [], on="1002:4391")
     assert (found(moved, own=True), found(moved, own=False)) == ((3.0,) * 4, (4.0,) * 4)
     assert found(keep("run-5", "SN3", []), own=True) == (3.0,) * 4, "nobody knows where SN1 is"
+
+
+def test_another_image_by_the_same_name_is_another_firmware(keep: Keep) -> None:
+    for run, image, rate in (("run-1", "a" * 64, 1.0), ("run-2", "b" * 64, 3.0)):
+        keep(run, "SN1", [rate] * 4, image=image)
+        keep(run, "SN2", [rate + 1.0] * 4, image=image)
+    now = keep("run-3", "SN1", [], image="a" * 64)
+    assert (found(now, own=True), found(now, own=False)) == ((1.0,) * 4, (2.0,) * 4)
+    unknown = keep("run-4", "SN1", [])
+    assert (found(unknown, own=True), found(unknown, own=False)) == ((3.0,) * 4, (4.0,) * 4)
 
 
 def test_a_twin_is_another_drive_of_the_same_model_and_firmware_on_any_rig(keep: Keep) -> None:

@@ -185,6 +185,15 @@ def test_a_key_is_shown_without_control_characters(tmp_path: Path) -> None:
     assert r"a.yaml:6: \u001b[2J: found an unknown key" in message
 
 
+def test_a_field_is_named_to_its_end_below_a_long_name(tmp_path: Path) -> None:
+    shelf = "x" * 70
+    assert refusal(tmp_path, GOOD.replace("off", shelf).replace("10", "wide")) == (
+        f'a.yaml:4: shelves[{shelf}].width_mm: found "wide", expected millimetres, more than 0'
+    )
+    key = "y" * 1000
+    assert f"a.yaml:6: {key[:75]}...: found an unknown key" in refusal(tmp_path, f"{GOOD}{key}: 1")
+
+
 @given(st.one_of(st.binary(), st.text().map(str.encode)))
 def test_no_bytes_at_all_end_in_anything_but_misuse(
     tmp_path_factory: pytest.TempPathFactory, data: bytes

@@ -36,6 +36,13 @@ def test_a_limit_on_the_other_side_is_said() -> None:
         _ = limits.ready_s
 
 
+def test_a_limit_on_the_other_side_is_named_with_its_line() -> None:
+    spec = LimitSpec(at_least=1, source="x")
+    limits = Expected("MAKER SSD", {"ready_s": spec}, lambda claim: f"m.yaml:7 {claim}")
+    with pytest.raises(Misuse, match=r"^m\.yaml:7 ready_s: MAKER SSD: the limit of ready_s needs"):
+        _ = limits.ready_s
+
+
 def test_no_limit_at_all_says_which_mark_the_test_needs() -> None:
     with pytest.raises(Misuse, match=r'MAKER SSD: .*@pytest\.mark\.claim\("ready_s"\)'):
         _ = expected().ready_s

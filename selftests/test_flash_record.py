@@ -61,6 +61,8 @@ SAME_REVISION = replace(AT_ONCE, shows="1.0")
         (RECORD, None, True, "does not say which firmware it runs (gone); it may hold a part"),
         (AT_ONCE, "1.0", False, "did not reach it whole"),
         (AT_ONCE, "1.1", False, "took effect"),
+        (replace(AT_ONCE, step="activating"), "1.0", True, "may hold candidate"),
+        (replace(AT_ONCE, step="activating"), "1.1", False, "took effect"),
         (SAME_REVISION, "1.0", True, "may hold candidate"),
     ],
 )
@@ -187,6 +189,19 @@ def test_what_is_in_no_doubt_is_settled_by_looking(
     assert "while the image was sent to it" in said
     assert doubts == {}
     assert next_host.list_dir(directory) == []
+
+
+def test_the_copy_of_the_image_is_removed_from_the_rig(
+    directory: str, next_host: Host, rig: Rig, runs: dict[str, str | None], tmp_path: Path
+) -> None:
+    copy = tmp_path / "0123abcd-1.1.bin"
+    copy.write_bytes(b"microcode")
+    die_in(directory, replace(RECORD, copy=str(copy)))
+    left = unfinished(next_host, rig, directory=directory)
+    for _ in range(2):  # the drive is in doubt, so that it stays on record
+        _, doubts = look_after(next_host, next_host, rig, left)
+        assert "a" in doubts
+        assert not copy.exists()
 
 
 def test_a_drive_that_does_not_answer(

@@ -293,9 +293,46 @@ class TestLeave:
             flash(visit)
         assert flasher.told.exists()
 
+    def test_a_build_that_refuses_and_is_not_the_one_on_the_drive(
+        self, flasher: Flasher, bench: Bench
+    ) -> None:
+        """Both say 1.0; the rig file says by its hash which of them it is."""
+        image = f"image: image 1.0.bin, sha256: {SHA256}, "
+        refusing = f'{{revision: "1.0-b", shows: "1.0", sha256: {"b" * 64}, downgrade: refused, '
+        matrix = MATRIX.replace('{revision: "1.0", ', f'{{revision: "1.0", {image}')
+        matrix = matrix.replace(
+            '{revision: "1.1", ',
+            f'{refusing}status: released}}\n      - {{revision: "1.1", {image}',
+        )
+        hashed = f'firmware: "1.0", firmware_sha256: {SHA256}'
+        rig = flashable(flasher.by_program()).replace('firmware: "1.0"', hashed)
+        run = make_run(bench.folder, rig, matrix)
+        assert [visit.cell.firmware for visit in run.visits] == ["1.0", "1.1", "1.0"]
+        with open_station(bench, run) as station:
+            visit = OpenVisit(station, run.visits[1])
+            visit.rebound(bench.drive)
+            station.put_on["a"] = "1.0-b"
+            assert "1.0 refuses downgrades" in refused(flasher, visit)
+            del station.put_on["a"]
+            flash(visit)
+        assert flasher.told.exists()
+
     def test_a_power_cycle_that_nothing_can_give(self, flasher: Flasher) -> None:
         with flasher.visit(outlet="", of_1_1="activation: power-cycle,") as visit:
             assert "no outlet feeds the drive" in refused(flasher, visit)
+        of_host = OUTLET.replace("[a]", "host")
+        with flasher.visit(outlet=of_host, of_1_1="activation: power-cycle,") as visit:
+            assert "which would be that of this machine" in refused(flasher, visit)
+
+    def test_a_power_cycle_that_the_drives_budget_does_not_bear(self, flasher: Flasher) -> None:
+        """Else the image is in the drive, and nothing may activate it."""
+        spent = "{activates: power-cycle}, power_budget: {power_cycles: 0}"
+        said = "its power is not cut: it has had 0 power cycles"
+        with flasher.visit(spent) as visit:
+            with pytest.raises(RigTrouble, match=said):
+                flash(visit)
+            assert visit.station.in_doubt == {}
+        assert not flasher.told.exists()
 
     def test_an_image_that_has_changed_since_the_plan(self, flasher: Flasher) -> None:
         with flasher.visit() as visit:
@@ -314,6 +351,7 @@ class TestLeave:
             monkeypatch.setattr(host, "write_file", lambda path, _: write(path, cut))
             with pytest.raises(RigTrouble, match="is not what was copied there"):
                 flash(visit)
+            assert visit.station.put_on == {}, "nothing was sent: there is nothing to put back"
         assert not flasher.told.exists()
 
     def test_a_program_that_is_not_there(self, flasher: Flasher, next_host: Host) -> None:
@@ -324,6 +362,7 @@ class TestLeave:
             with pytest.raises(ProgramMissing):
                 flash(visit)
             assert visit.station.in_doubt == {}
+            assert visit.station.put_on == {"a": "1.0"}, "as before: nothing is put back"
         assert flasher.left(next_host, visit) == []
 
 
@@ -341,6 +380,7 @@ class TestTrouble:
                 flash(visit)
             assert "the drive: it still runs 1.0" in message_of(caught.value)
             assert visit.station.in_doubt == {}
+            assert visit.station.put_on == {"a": "1.0"}, "as before: nothing is put back"
         assert flasher.left(next_host, visit) == []
 
     def test_a_download_that_broke_off_leaves_a_doubt(
@@ -387,9 +427,29 @@ class TestTrouble:
     def test_another_firmware_than_was_sent(self, flasher: Flasher, next_host: Host) -> None:
         flasher.runs = "1.0"
         said = r"runs 1\.0, though it took the image of 1\.1"
-        with flasher.visit("{mode: 5}") as visit, pytest.raises(DriveFault, match=said):
+        with flasher.visit("{mode: 5}") as visit, pytest.raises(DriveFault, match=said) as caught:
             flash(visit)
-        assert flasher.left(next_host, visit) == []
+        assert "may hold 1.1, to be taken up at its next power-on" in message_of(caught.value)
+        assert "a" in visit.station.in_doubt, "a power cycle may bring it"
+        assert flasher.left(next_host, visit) == ["activating"]
+
+    def test_one_that_answers_too_late_with_its_old_firmware(
+        self, flasher: Flasher, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def bind(*given: Any, **wanted: Any) -> Drive:
+            asked.append(1)
+            if len(asked) == 1:
+                raise RigTrouble("not there yet")
+            return flasher.bind(*given, **wanted)
+
+        asked: list[int] = []
+        flasher.runs = "1.0"
+        monkeypatch.setattr(flashing, "bind", bind)
+        with flasher.visit("{mode: 5}") as visit:
+            visit.spec = visit.spec.model_copy(update={"ready_s": 0.0})
+            with pytest.raises(RigTrouble, match="not there yet") as caught:
+                flash(visit)
+            assert "may hold 1.1, to be taken up at its next power-on" in message_of(caught.value)
 
     def test_a_drive_that_does_not_answer_any_more(self, flasher: Flasher, next_host: Host) -> None:
         flasher.runs = None
@@ -441,6 +501,29 @@ class TestTrouble:
             flash(visit)
         assert "the next run says what the drive runs" in message_of(caught.value)
         assert flasher.left(next_host, visit) == ["downloading"]
+
+    @pytest.mark.parametrize(("how", "copied"), [("{mode: 5}", True), ("", False)])
+    def test_where_the_copy_of_the_image_is_stands_on_record(
+        self,
+        flasher: Flasher,
+        next_host: Host,
+        monkeypatch: pytest.MonkeyPatch,
+        how: str,
+        copied: bool,
+    ) -> None:
+        """For the next run, which removes it when this one is killed."""
+
+        def interrupted(visit: OpenVisit, order: object, there: str) -> float:
+            given.append(there)
+            raise KeyboardInterrupt
+
+        given: list[str] = []
+        monkeypatch.setattr(flashing, "_download", interrupted)
+        with flasher.visit(how) as visit, pytest.raises(KeyboardInterrupt):
+            flash(visit)
+        (one,) = unfinished(next_host, visit.station.rig)
+        assert one.record.copy == (given[0] if copied else "")
+        assert given == [one.record.copy or str(flasher.images["1.1"])]
 
     def test_success_settles_what_a_dead_run_left(
         self, flasher: Flasher, next_host: Host, monkeypatch: pytest.MonkeyPatch

@@ -403,3 +403,14 @@ def test_a_drive_with_an_image_that_the_matrix_does_not_know(tmp_path: Path) -> 
         f'shows "1.0" in firmware_matrix.yaml:12: {HASHES["1.0"][:4]}... (1.0)'
     )
     assert_documented(message)
+
+
+def test_a_drive_with_an_image_where_the_matrix_has_none_to_compare(tmp_path: Path) -> None:
+    image = f"        image: 1.0.bin\n        sha256: {HASHES['1.0']}\n"
+    written(tmp_path, image, "")
+    rig = RIG.replace('firmware: "1.0"', f'firmware: "1.0"\n    firmware_sha256: {"0" * 64}')
+    (tmp_path / "rig.yaml").write_text(rig)
+    assert planning(tmp_path) == (
+        'rig.yaml:9: drives[a].firmware_sha256: found 0000..., expected a sha256 of firmware "1.0" '
+        "in firmware_matrix.yaml:12, too, which has none; or none here"
+    )

@@ -110,6 +110,8 @@ def test_firmware_is_looked_up_as_text(tmp_path: Path) -> None:
          "[1e3]: found an image without sha256, expected its hash too, from: sha256sum IMAGE"),
         ("candidate", "beta", 'matrix.yaml:16: models[MODEL A].firmware[1e3].status: found "beta", '
          "expected candidate, released or withdrawn"),
+        ("candidate", "candidate\n        predecessor:", "matrix.yaml:17: models[MODEL A].firmware"
+         '[1e3].predecessor: found nothing, expected a revision of this model: "0007", "1e3"'),
         ("excuses: off", "excuses: maybe", "matrix.yaml:23: models[MODEL A].firmware[1e3]."
          'known_issues[ratio].excuses: found "maybe", expected true (the claim may fail) or '
          "false (it is only noted)"),

@@ -109,6 +109,13 @@ class TestHopeless:
             refuse_hopeless(FlashSpec(), subject, above)
         refuse_hopeless(BY_PROGRAM, subject, above)
 
+    def test_more_blocks_than_16_bits_can_count(self) -> None:
+        """By hdparm, which sends no WRITE BUFFER."""
+        subject = sata(download=True, behind="ahci")
+        refuse_hopeless(BY_HDPARM, subject, Image("/x", bytes(0xFFFF * 512)))
+        with pytest.raises(Misuse, match="DOWNLOAD MICROCODE carries at most 33553920"):
+            refuse_hopeless(BY_HDPARM, subject, Image("/x", bytes(0x10000 * 512)))
+
     @pytest.mark.parametrize(
         ("kib", "size", "refused"),
         [(4, 51_200, True), (16, 51_200, False), (32, 51_200, False), (64, 51_200, True)],

@@ -167,6 +167,48 @@ def test_withdrawn_firmware_is_tested_where_it_is(bench: Bench) -> None:
     assert ids(bench.survey(bench.rig(firmware="0.9"))[0]) == ["0.9", "1.1", "1.0"]
 
 
+CHIPSET = 'name: chipset, pci_id: "8086:A282", driver: ahci'
+OTHER = 'name: onboard, pci_id: "8086:0001", driver: ahci'
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        (
+            OTHER,
+            'bench-a.yaml:4: controllers[onboard].name: found "onboard", which is 8086:0001 with '
+            "driver ahci in matrix.yaml:4, expected another name, for that one's limits and known "
+            "issues are not this one's",
+        ),
+        (
+            'name: hba, pci_id: "1000:0097", driver: megaraid_sas',
+            'bench-a.yaml:5: controllers[hba].name: found "hba", which is 1000:0097 with driver '
+            "megaraid_sas in matrix.yaml:4, expected another name, for that one's limits and known "
+            "issues are not this one's",
+        ),
+    ],
+)
+def test_a_controller_does_not_go_by_the_name_of_another_kind(
+    bench: Bench, kinds: str, message: str
+) -> None:
+    assert bench.refusal(bench.rig(), old=CHIPSET, new=kinds) == [message]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "name"),
+    [
+        (f"{OTHER}}}\n  - {{{CHIPSET}", "chipset"),
+        ('name: hba, pci_id: "1000:0097", driver: mpt3sas', "onboard"),
+    ],
+)
+def test_a_controller_is_of_the_kind_that_its_pci_id_says(
+    bench: Bench, kinds: str, name: str
+) -> None:
+    """Without one, of the kind with its name and driver."""
+    visits, _ = bench.survey(bench.rig(), old=CHIPSET, new=kinds)
+    assert visits[0].cell.controller == name
+
+
 def test_unknown_firmware_names_both_files(bench: Bench) -> None:
     assert bench.refusal(bench.rig(firmware="0.7", protocol="scsi")) == [
         'bench-a.yaml:16: drives[slot1].firmware: found "0.7", expected a firmware of MAKER SSD/1 '

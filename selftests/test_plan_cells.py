@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from leadline.inventory.effort import Step, effort, order
 from leadline.inventory.matrix import Matrix, load_matrix
 from leadline.inventory.plan import Gap, Visit, survey
 from leadline.inventory.rig import Rig, load_rig
+from leadline.inventory.stations import route_of
 
 HEAD = """\
 classes:
@@ -186,6 +188,65 @@ def test_of_two_that_refuse_the_second_must_come_after_the_first(files: Files) -
     assert [gap.cell.firmware for gap in gaps] == ["2b"], "3 does not come after it"
 
 
+REFUSING_CANDIDATE = (
+    "1.0 status: released",
+    "1.1 predecessor: '1.0', downgrade: refused",
+    "1.2 predecessor: '1.1', status: released",
+)
+REFUSING_RELEASED = (
+    "1.0 status: released, downgrade: refused",
+    "1.1 predecessor: '1.0'",
+    "0.9 status: released",
+    "1.2 predecessor: '1.1', status: released",
+)
+REFUSING_AND_ON_THE_DRIVE = (
+    "1.1 downgrade: refused, status: released",
+    "1.2 predecessor: '1.1'",
+)
+AGAINST_WHAT_COMES_AFTER_IT = (
+    "1.1 downgrade: refused",
+    "1.2 predecessor: '1.1', status: released",
+)
+
+
+@pytest.mark.parametrize(
+    ("firmware", "home", "way"),
+    [
+        (REFUSING_CANDIDATE, "1.2", ["1.2", "1.0", "1.1"]),
+        (REFUSING_RELEASED, "1.2", ["1.2", "1.1", "0.9", "1.0"]),
+        (REFUSING_AND_ON_THE_DRIVE, "1.1", ["1.1", "1.2", "1.1"]),
+        (AGAINST_WHAT_COMES_AFTER_IT, "1.2", ["1.2", "1.1", "1.2"]),
+    ],
+)
+def test_candidates_are_compared_only_where_each_firmware_on_the_way_takes_the_next(
+    files: Files, firmware: tuple[str, ...], home: str, way: list[str]
+) -> None:
+    files.model("M", *firmware)
+    files.drive("a", "M", home)
+    _, matrix = files.read()
+    visits, gaps = files.survey()
+    assert gaps == ()
+    made = revisions(route_of(visits).visits)
+    assert made == way
+    entry = matrix.model("M")
+    for one, next_ in pairwise([*made, home]):
+        assert entry.takes(entry.by_revision[one], entry.by_revision[next_])
+
+
+def test_a_candidate_that_is_not_compared_is_held_against_what_is_stored(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.model("M", *REFUSING_CANDIDATE)
+    files.drive("a", "M", "1.2")
+    visits, _ = files.survey()
+    stays = route_of(visits, stored_baseline=True).stays
+    assert [stay.released.firmware for stay in stays] == ["1.0", "1.0"]
+    rig, matrix = files.read()
+    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=False))
+    alone = "    held against 1.0, by what is stored alone: downgrades are refused\n"
+    assert alone in capsys.readouterr().out
+
+
 def test_what_waits_for_a_power_cycle_needs_an_outlet(files: Files) -> None:
     files.model("M", "1.0", "1.1 activation: power-cycle")
     files.drive("a", "M", "1.0")
@@ -193,6 +254,23 @@ def test_what_waits_for_a_power_cycle_needs_an_outlet(files: Files) -> None:
     visits, gaps = files.survey()
     assert [visit.id for visit in visits] == ["bench-a-M-1.0", "bench-a-M-1.1", "bench-b-M-1.0"]
     assert [(gap.cell.id, gap.lacks) for gap in gaps] == [("bench-b-M-1.1", "outlet")]
+
+
+@pytest.mark.parametrize("by", ["the matrix", "the rig file"])
+def test_a_power_cycle_of_the_machine_that_leadline_runs_on_activates_nothing(
+    files: Files, by: str
+) -> None:
+    """It would be refused, and the image would be in the drive by then."""
+    files.model("M", "1.0", "1.1 activation: power-cycle" if by == "the matrix" else "1.1")
+    files.drive("a", "M", "1.0")
+    if by == "the rig file":
+        files.drives[0] = files.drives[0].replace("at-once", "power-cycle")
+    files.outlets = "{name: o, pdu: p, outlet: 1, feeds: host}"
+    visits, gaps = files.survey()
+    assert revisions(visits) == ["1.0"]
+    assert [(gap.lacks, gap.reason) for gap in gaps] == [
+        ("outlet", "it waits for a power cycle, which would be that of this machine")
+    ]
 
 
 # Globs.

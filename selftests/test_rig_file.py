@@ -12,11 +12,11 @@ from leadline.errors import Misuse
 from leadline.inventory import flash as flash_module
 from leadline.inventory import pdu as pdu_module
 from leadline.inventory import rig as rig_module
-from leadline.inventory.document import read
+from leadline.inventory.document import LARGEST, read
 from leadline.inventory.fields import Entry, packaged
 from leadline.inventory.flash import FlashSpec
 from leadline.inventory.pdu_dialogue import DialogueSpec
-from leadline.inventory.rig import DriveSpec, Rig, load_rig
+from leadline.inventory.rig import DriveSpec, Rig, VirtualSpec, load_rig
 
 VIRTUAL = packaged("rigs/virtual.yaml")
 BENCH = packaged("rigs/example-bench.yaml")
@@ -147,6 +147,22 @@ def test_what_is_no_wwn(tmp_path: Path, written: str) -> None:
             "controller: hba",
             'rig.yaml:22: drives[a].controller: found "hba", expected one of the controllers: '
             '"onboard"',
+        ),
+        (
+            "controller: onboard",
+            "controller:",
+            "rig.yaml:22: drives[a].controller: found nothing, expected one of the controllers: "
+            '"onboard"',
+        ),
+        (
+            "pdu: left",
+            "pdu:",
+            'rig.yaml:13: outlets[one].pdu: found nothing, expected one of the pdus: "left"',
+        ),
+        (
+            "[a]",
+            '[a, ""]',
+            'rig.yaml:15: outlets[one].feeds[2]: found nothing, expected one of the slots: "a"',
         ),
         (
             "reach: local",
@@ -473,6 +489,14 @@ def test_the_example_and_the_reference_explain_every_field() -> None:
     assert fields == _field_names()
     used = set(re.findall(r"^[ #-]*(\w+):", text, re.MULTILINE))
     assert fields - used <= {"kernel", "kernel_arguments", "medium"}
+
+
+def test_the_reference_has_the_bounds_that_hold() -> None:
+    reference = REFERENCE.read_text()
+    assert f"a file larger than {LARGEST >> 20} MiB" in reference
+    memory = VirtualSpec.model_fields["memory_mib"]
+    bounds = str(memory.description).removeprefix("MiB, ")
+    assert f"| `memory_mib` | {bounds} | {memory.default} |" in reference
 
 
 def _field_names() -> set[str]:

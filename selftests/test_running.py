@@ -121,6 +121,14 @@ def test_limits_and_known_issues_are_those_of_the_visited_model_and_firmware(
     assert serialising.cell.firmware == "1.1"
 
 
+def test_where_a_limit_stands_that_holds(pytestconfig: pytest.Config) -> None:
+    _, run = made(pytestconfig)
+    home, where = run.visits[0], run.matrix.where
+    assert run.limit_at(home, "ready_s") == where("models", 0, "limits", "ready_s")
+    claim = "depth_8_over_depth_1"
+    assert run.limit_at(home, claim) == where("classes", "ssd", claim)
+
+
 def test_a_worker_takes_the_plan_and_the_id_that_it_is_handed(pytestconfig: pytest.Config) -> None:
     config, run = made(pytestconfig)
     assert run_from_worker(config, worker_plan(run)) == run

@@ -133,6 +133,22 @@ def test_of_another_drive_image_or_calibration_nothing_stands_in(
     assert stood_in(keep("run-2"), BASELINE, READS) == ()
 
 
+@pytest.mark.parametrize(("now_on", "stands_in"), [("8086:2922", True), ("8086:7010", False)])
+def test_what_was_taken_on_a_controller_of_another_kind_does_not_stand_in(
+    keep: Keep, now_on: str, stands_in: bool
+) -> None:
+    both(keep, "run-1", 1000.0, controller={"pci_id": "8086:2922"}, identify="01", logs=[])
+    now = Record(keep("run-2", serial="SN2").directory, "run-9")
+    now.start("command", "0")
+    row = CellRow(cell=CANDIDATE.cell.id, rig="bench", slot="a", model="MODEL", firmware="1.1")
+    row.serial, row.controller, row.details = "SN1", "c", {"controller": {"pci_id": now_on}}
+    now.add(row)
+    found = stood_in(now, BASELINE, READS)
+    heard = said(now, HOME.cell, "SN1", earlier=True, sha256=IMAGE)
+    now.close()
+    assert (bool(found), heard is not None) == (stands_in, stands_in)
+
+
 def test_another_quantity_or_firmware_does_not_stand_in(keep: Keep) -> None:
     both(keep, "run-1", 1000.0)
     now = keep("run-2")

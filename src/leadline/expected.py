@@ -1,6 +1,6 @@
 """What a drive must reach: limits of its class or model, each knowing where it comes from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from leadline.errors import Misuse
@@ -26,6 +26,8 @@ class Expected:
 
     model: str
     limits: Mapping[str, LimitSpec]
+    where: Callable[[str], str] | None = None
+    """``file:line`` of the limit that holds in a claim."""
 
     def __repr__(self) -> str:
         return f"the limits of {self.model}"
@@ -88,14 +90,18 @@ class Expected:
     def _at_least(self, claim: str) -> Limit:
         spec = self._spec(claim)
         if spec.at_least is None:
-            raise Misuse(f"{self.model}: the limit of {claim} needs at_least in the matrix")
+            raise self._lacks(claim, "at_least")
         return Limit(spec.at_least, claim, spec.source)
 
     def _at_most(self, claim: str) -> Limit:
         spec = self._spec(claim)
         if spec.at_most is None:
-            raise Misuse(f"{self.model}: the limit of {claim} needs at_most in the matrix")
+            raise self._lacks(claim, "at_most")
         return Limit(spec.at_most, claim, spec.source)
+
+    def _lacks(self, claim: str, side: str) -> Misuse:
+        at = f"{self.where(claim)}: " if self.where is not None else ""
+        return Misuse(f"{at}{self.model}: the limit of {claim} needs {side} in the matrix")
 
     def _spec(self, claim: str) -> LimitSpec:
         try:

@@ -6,6 +6,7 @@ which firmware it runs, and nothing that was sent to it can change that any more
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
@@ -51,13 +52,16 @@ class FlashRecord:
     """Whether a power cycle activates the image; the drive may say the new revision before."""
     back: str = ""
     """The name in the matrix of what it ran before; empty where an older version kept none."""
+    copy: str = ""
+    """The copy of the image on the rig, to be removed; empty where there is none."""
 
 
 _RECORD = TypeAdapter(FlashRecord)
 
 
 def takes_up_at_once(spec: FlashSpec, activates: Activation) -> bool:
-    """Whether a drive that still runs its old firmware has not got the whole new image.
+    """Whether a drive that still runs its old firmware has not got the whole new image, when the
+    download has not come to its end.
 
     So it is where activation is the last part of the download.  What has come of the image is
     then discarded with the next command or power cycle (SPC-4, WRITE BUFFER; ACS-4, DOWNLOAD
@@ -189,7 +193,8 @@ def state_of(record: FlashRecord, firmware: str | None, trouble: str = "") -> St
                 in_doubt=False,
                 remedy="",
             )
-        if record.voids_unless_whole:
+        # Once the download has ended well the image is whole: what became of it, nobody knows.
+        if record.voids_unless_whole and record.step == "downloading":
             return State(
                 f"it still runs {firmware}: the image did not reach it whole, and what did is "
                 "discarded (SPC-4, WRITE BUFFER)",
@@ -208,11 +213,14 @@ def look_after(
 ) -> tuple[list[str], dict[str, str]]:
     """What state dead runs have left drives in: a sentence for each, and those in doubt by slot.
 
-    What is in no doubt is settled by this.
+    What is in no doubt is settled by this, and their copies of images are removed from the rig.
     """
     said: list[str] = []
     doubts: dict[str, str] = {}
     for one in left:
+        if one.record.copy:
+            with suppress(RigTrouble):  # it is gone, or the rig is, which the drive's look tells
+                host.remove_file(one.record.copy)
         spec = next(drive for drive in rig.drives if drive.serial == one.record.serial)
         state = _looked_at(host, spec, one.record)
         sentence = f"{one}; {state}"

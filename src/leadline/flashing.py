@@ -10,7 +10,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from leadline.cycling import cycle
 from leadline.drive import microcode
 from leadline.drive.bind import Drive, bind, differences
+from leadline.drive.guard import is_own_machine
 from leadline.drive.microcode import Image, was_refused
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.flash_record import (
@@ -34,6 +35,7 @@ from leadline.host.programs import require
 from leadline.host.trouble import ProgramFailed, ProgramMissing
 from leadline.inventory.flash import Activation, FlashSpec
 from leadline.inventory.matrix import FirmwareSpec
+from leadline.power.wear import Cut, Toll
 from leadline.results.schema import Phase
 
 if TYPE_CHECKING:
@@ -77,7 +79,6 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
     order = _ordered(visit)
     station, cell = visit.station, visit.visit.cell
     back = _name_of(visit, order.before.identity.firmware)
-    station.put_on[visit.spec.slot] = ""  # nobody knows, until it has said what it runs
     station.live.show(
         f"  {cell.id}: flashing {Path(order.image.path).name} over firmware "
         f"{order.before.identity.firmware}"
@@ -93,7 +94,8 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
 
 
 def _ordered(visit: "OpenVisit") -> _Order:
-    """The flash that is to be, if nothing speaks against it; else Misuse."""
+    """The flash that is to be, if nothing speaks against it; else Misuse, or RigTrouble where a
+    power budget is spent."""
     spec, cell, drive = visit.spec, visit.visit.cell, visit.drive
     firmware = visit.station.run.matrix.firmware(cell.model, cell.firmware)
     reasons = list(_reasons_against(visit, firmware))
@@ -105,11 +107,22 @@ def _ordered(visit: "OpenVisit") -> _Order:
     image = _read(firmware.image, firmware.sha256)
     microcode.refuse_hopeless(spec.flash, drive, image)
     activates = firmware.activation or spec.flash.activates
+    if activates == "power-cycle":
+        _afford_the_cut(visit)
     return _Order(spec.flash, image, drive, firmware.shows, activates)
+
+
+def _afford_the_cut(visit: "OpenVisit") -> None:
+    """Raise RigTrouble where a drive's budget does not bear the cut that activates an image."""
+    rig = visit.station.rig
+    dark = {each.slot: each for one in rig.outlets_of(visit.spec) for each in rig.sharing(one)}
+    cuts = [Cut(spec, emergency_unload=False) for spec in dark.values()]
+    Toll(cuts, visit.station.run.id).afford()
 
 
 def _reasons_against(visit: "OpenVisit", firmware: FirmwareSpec) -> Iterator[str]:
     spec, rig, run, found = visit.spec, visit.station.rig, visit.station.run, visit.drive.identity
+    host = visit.station.host
     if spec.flash is None:
         yield "the rig file does not allow it (`flash: allowed`)"
     if not run.may_flash(rig):
@@ -121,11 +134,22 @@ def _reasons_against(visit: "OpenVisit", firmware: FirmwareSpec) -> Iterator[str
         yield "the matrix has no image of it"
     if not _is_for(visit):
         yield f"its image is for {visit.model.model} ({run.matrix.path}), and this is {found.model}"
-    if any(not visit.model.takes(each, firmware) for each in visit.model.showing(found.firmware)):
+    if any(not visit.model.takes(each, firmware) for each in _on_it(visit, found.firmware)):
         yield f"the matrix has it that {found.firmware} refuses downgrades"
     activates = firmware.activation or (spec.flash and spec.flash.activates)
-    if activates == "power-cycle" and not rig.outlets_of(spec):
+    outlets = rig.outlets_of(spec)
+    if activates == "power-cycle" and not outlets:
         yield "it is activated by a power cycle, and no outlet feeds the drive"
+    elif activates == "power-cycle" and outlets[0].feeds == "host" and is_own_machine(host):
+        yield "it is activated by a power cycle, which would be that of this machine"
+
+
+def _on_it(visit: "OpenVisit", shown: str) -> Sequence[FirmwareSpec]:
+    """What the drive runs, by what it says; of builds that it says alike each, if nobody knows."""
+    alike = visit.model.showing(shown)
+    home = visit.station.run.home(visit.visit).cell.firmware
+    last = visit.station.put_on.get(visit.spec.slot, home)
+    return [each for each in alike if each.revision == last] or alike
 
 
 def _is_for(visit: "OpenVisit") -> bool:
@@ -167,14 +191,16 @@ def _sent(visit: "OpenVisit", order: _Order, back: str) -> OnRecord:
         if spec.method != "program":
             require(station.host, "hdparm" if spec.method == "hdparm" else "sg_write_buffer")
         visit.admitted("flash")
-        on_record = begin(station.here_journal, _record(visit, order, back))
+        station.put_on[visit.spec.slot] = ""  # nobody knows, until it has said what it runs
+        copy = there if place is _copied else ""
+        on_record = begin(station.here_journal, _record(visit, order, back, copy))
         with _accounted(visit, on_record):
             seconds = _download(visit, order, there)
     station.record.add(Phase(cell=visit.visit.cell.id, name="flash", seconds=seconds))
     return on_record
 
 
-def _record(visit: "OpenVisit", order: _Order, back: str) -> FlashRecord:
+def _record(visit: "OpenVisit", order: _Order, back: str, copy: str) -> FlashRecord:
     spec, rig, method = visit.spec, visit.station.rig, order.spec.method
     return FlashRecord(
         rig=rig.name,
@@ -192,6 +218,7 @@ def _record(visit: "OpenVisit", order: _Order, back: str) -> FlashRecord:
         voids_unless_whole=takes_up_at_once(order.spec, order.activates),
         awaits_power=order.activates == "power-cycle",
         back=back,
+        copy=copy,
     )
 
 
@@ -251,24 +278,33 @@ def _accounted(visit: "OpenVisit", on_record: OnRecord) -> Iterator[None]:
     except (DriveFault, RigTrouble, Misuse) as error:
         record = on_record.record
         if isinstance(error, ProgramMissing):
-            on_record.settled()
+            _runs_what_it_ran(visit, on_record)
             raise
         if record.step == "downloading" and _refused(visit, error.__cause__):
             record = replace(record, voids_unless_whole=True)  # and not cut short
-        if record.step == "activating" and isinstance(error, RigTrouble):
+        if record.awaits_power and isinstance(error, RigTrouble):
             record = replace(record, step="downloading")  # its power may not have been cut
+        runs_now: str | None = None
         try:
-            found = bind(visit.station.host, visit.spec, any_firmware=True)
+            runs_now = bind(visit.station.host, visit.spec, any_firmware=True).identity.firmware
         except (DriveFault, RigTrouble, Misuse) as trouble:
             state = state_of(record, None, str(trouble).splitlines()[0])
         else:
-            state = state_of(record, found.identity.firmware)
+            state = state_of(record, runs_now)
         error.add_note(f"the drive: {state}")
         if state.in_doubt:
             visit.station.in_doubt[visit.spec.slot] = f"slot {visit.spec.slot}: {state}"
+        elif runs_now == record.before:
+            _runs_what_it_ran(visit, on_record)
         else:
             on_record.settled()
         raise
+
+
+def _runs_what_it_ran(visit: "OpenVisit", on_record: OnRecord) -> None:
+    """Nothing of the image is in the drive, so that there is nothing to put back either."""
+    on_record.settled()
+    visit.station.put_on[visit.spec.slot] = on_record.record.back
 
 
 def _refused(visit: "OpenVisit", cause: BaseException | None) -> bool:

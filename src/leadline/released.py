@@ -139,7 +139,7 @@ def _stood_in(visit: "OpenVisit", stay: Stay, quantity: str) -> tuple[AtStation,
     if not found:
         raise Inconclusive(
             f"nothing of {quantity} with {cell.firmware} is stored that may stand in for it: of "
-            f"this drive on this rig, with this image, since the calibration of "
-            f"{calibration.date:%Y-%m-%d}; {again}"
+            "this drive on this rig and kind of controller, with this image, since the "
+            f"calibration of {calibration.date:%Y-%m-%d}; {again}"
         )
     return found

@@ -81,6 +81,14 @@ class Run:
         cell = visit.cell
         return self.matrix.limits_for(cell.model, cell.firmware, cell.controller, kernel)
 
+    def limit_at(self, visit: "Visit", claim: str) -> str:
+        """``file:line`` of the limit in a claim that holds for the visited drive."""
+        from leadline.inventory.inheritance import chains
+
+        cell = visit.cell
+        given = chains(self.matrix, cell.model, cell.firmware, cell.controller)[claim]
+        return self.matrix.where(*given[-1].location)
+
     def must(self, visit: "Visit") -> "Must":
         """What the visited drive must do on its controller."""
         from leadline.inventory.must import must_of

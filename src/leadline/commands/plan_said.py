@@ -42,7 +42,8 @@ def _visit(visit: "Visit", planned: Planned) -> Iterator[str]:
     if firmware.shows != firmware.revision:
         yield f"    its drive says {firmware.shows}"
     if visit.against:
-        yield f"    held against {visit.against}"
+        alone = "" if visit.compared else ", by what is stored alone: downgrades are refused"
+        yield f"    held against {visit.against}{alone}"
     limits = matrix.limits_for(cell.model, cell.firmware, cell.controller)
     yield from (f"    {claim} {bounds(limit)}" for claim, limit in limits.items())
     for issue in matrix.issues_of(cell.model, cell.firmware, cell.controller):

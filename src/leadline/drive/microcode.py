@@ -22,6 +22,8 @@ MARGIN_S = 60.0
 MOST_BYTES = 1 << 24
 """BUFFER OFFSET and PARAMETER LIST LENGTH have 24 bits: SPC-4, WRITE BUFFER."""
 BLOCK_BYTES = 512
+MOST_BLOCKS = 0xFFFF
+"""The block count of DOWNLOAD MICROCODE has 16 bits: ACS-4."""
 ACTIVATE = 0xF
 _PO_ACT = 4
 """Of mode 0Dh's MODE SPECIFIC field: a power-on activates it (SPC-4)."""
@@ -60,10 +62,13 @@ def refuse_hopeless(spec: FlashSpec, drive: Drive, image: Image) -> None:
             f"{who}: {image.path} has {len(image.data)} bytes, and DOWNLOAD MICROCODE carries "
             f"blocks of {BLOCK_BYTES} (ACS-4): is this the image as its vendor delivers it?"
         )
-    if len(image.data) > MOST_BYTES - 1:
+    most, command = MOST_BYTES - 1, "WRITE BUFFER carries at most {} (SPC-4)"
+    if spec.method == "hdparm":
+        most, command = MOST_BLOCKS * BLOCK_BYTES, "DOWNLOAD MICROCODE carries at most {} (ACS-4)"
+    if len(image.data) > most:
         raise Misuse(
-            f"{who}: {image.path} has {len(image.data)} bytes, and WRITE BUFFER carries at most "
-            f"{MOST_BYTES - 1} (SPC-4); use the vendor's own program (method: program)"
+            f"{who}: {image.path} has {len(image.data)} bytes, and {command.format(most)}; use the "
+            "vendor's own program (method: program)"
         )
     says = drive.identify and drive.identify.microcode
     if not says or spec.method != "write-buffer" or spec.mode == WHOLE or drive.link:

@@ -35,6 +35,24 @@ def disagreements(rigs: Sequence[Rig], matrix: Matrix) -> Iterator[str]:
                 )
 
 
+def misnamed(rigs: Sequence[Rig], matrix: Matrix) -> Iterator[str]:
+    """Controllers of rig files that go by the name that the matrix has for another kind."""
+    place = {kind.name: n for n, kind in enumerate(matrix.controllers)}
+    for rig in rigs:
+        for n, spec in enumerate(rig.controllers):
+            kind = matrix.controller(spec.name)
+            if kind is None or (spec.pci_id is None and spec.driver == kind.driver):
+                continue
+            if spec.pci_id is not None and matrix.controller_with(spec.pci_id, spec.driver):
+                continue
+            yield (
+                f"{rig.where('controllers', n, 'name')}: controllers[{spec.name}].name: found "
+                f"{shown(spec.name)}, which is {kind.pci_id} with driver {kind.driver} in "
+                f"{matrix.where('controllers', place[kind.name])}, expected another name, for "
+                "that one's limits and known issues are not this one's"
+            )
+
+
 def _unknown_firmware(drive: DriveSpec, entry: ModelSpec, there: str) -> tuple[str, str] | None:
     """The field of a drive from which it is not known which firmware it has, and why."""
     alike = entry.showing(drive.firmware)
@@ -44,7 +62,7 @@ def _unknown_firmware(drive: DriveSpec, entry: ModelSpec, there: str) -> tuple[s
             f"found {shown(drive.firmware)}, expected a firmware of {entry.model} in {there}: "
             f"{revisions}; add it there if it is right"
         )
-    hashes = ", ".join(f"{each.sha256} ({each.revision})" for each in alike)
+    hashes = ", ".join(f"{each.sha256} ({each.revision})" for each in alike if each.sha256)
     if drive.firmware_sha256 is None and len(alike) > 1:
         return "firmware", (
             f"found {shown(drive.firmware)}, which {len(alike)} firmware of {entry.model} in "
@@ -54,10 +72,11 @@ def _unknown_firmware(drive: DriveSpec, entry: ModelSpec, there: str) -> tuple[s
     if drive.firmware_sha256 is not None and not entry.showing(
         drive.firmware, drive.firmware_sha256
     ):
-        return "firmware_sha256", (
-            f"found {drive.firmware_sha256}, expected that of an image that shows "
-            f"{shown(drive.firmware)} in {there}: {hashes}"
-        )
+        expected = f"that of an image that shows {shown(drive.firmware)} in {there}: {hashes}"
+        if not hashes:
+            name = shown(alike[0].revision)
+            expected = f"a sha256 of firmware {name} in {there}, too, which has none; or none here"
+        return "firmware_sha256", f"found {drive.firmware_sha256}, expected {expected}"
     return None
 
 

@@ -106,13 +106,13 @@ class Document:
         words = ""
         for end, step in enumerate(location, 1):
             if isinstance(step, str):
-                words += f".{step}" if words else step
+                words += f".{_part(step)}" if words else _part(step)
                 continue
             entry = self.get(location[:end])
             names = [entry.get(key) for key in _NAMES] if isinstance(entry, dict) else []
             label = next((name for name in names if isinstance(name, str) and name), str(step + 1))
-            words += f"[{label}]"
-        return shown(words)[1:-1] if words else ""
+            words += f"[{_part(label)}]"
+        return words
 
     def refuse(self, problems: Iterable[Problem]) -> None:
         """Raise Misuse with every problem, in the order of the file's lines, if there is one."""
@@ -127,6 +127,11 @@ class Document:
         name = self.field_name(problem.where)
         place = f"{self.path}:{self._line_of(problem)}: " + (f"{name}: " if name else "")
         return f"{place}found {problem.found}, expected {problem.expected}"
+
+
+def _part(text: str) -> str:
+    """A key or a name in a location: short, with no control characters."""
+    return shown(text)[1:-1] if text else ""
 
 
 def _first_line(mark: Marks) -> int:

@@ -14,7 +14,13 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from leadline.errors import Misuse
-from leadline.inventory.contradictions import disagreements, given_twice, image_problems, refuse
+from leadline.inventory.contradictions import (
+    disagreements,
+    given_twice,
+    image_problems,
+    misnamed,
+    refuse,
+)
 from leadline.inventory.document import shown
 from leadline.inventory.fields import in_id
 from leadline.inventory.matrix import FirmwareSpec, Matrix, ModelSpec
@@ -55,6 +61,9 @@ class Visit:
     """The firmware's image; its hash was right when the plan was made."""
     against: str | None = None
     """The revision that a candidate is held against: its predecessor, or what was released."""
+    compared: bool = True
+    """Whether a drive can be taken from `against` to it, back, and on to whatever comes next; else
+    it is held against what is stored alone."""
     after: str | None = None
     """Of a return to a cell that was visited before: the revision that the drive comes from."""
 
@@ -110,7 +119,7 @@ def survey(rigs: Sequence[Rig], matrix: Matrix) -> tuple[tuple[Visit, ...], tupl
 
     Having nothing to run is not an error here.
     """
-    refuse([*given_twice(rigs), *disagreements(rigs, matrix)])
+    refuse([*given_twice(rigs), *misnamed(rigs, matrix), *disagreements(rigs, matrix)])
     visits: list[Visit] = []
     gaps: list[Gap] = []
     for rig in rigs:
@@ -150,13 +159,15 @@ def _of_drive(
         if obstacle:
             gaps.append(Gap(cell(firmware.revision), *obstacle))
             continue
+        against = _held_against(firmware, installed, entry)
         visit = Visit(
             cell(firmware.revision),
             len(visits) + 1,
             shared_path,
             firmware is installed,
             firmware.image,
-            against=_held_against(firmware, installed, entry),
+            against=against,
+            compared=against is None or _goes_back(firmware, against, installed, entry),
         )
         visits.append(visit)
     return visits, gaps
@@ -171,6 +182,15 @@ def _held_against(firmware: FirmwareSpec, installed: FirmwareSpec, entry: ModelS
     last = released[-1] if released else None
     had = installed.revision if installed.status == "released" else last
     return firmware.predecessor or had
+
+
+def _goes_back(
+    candidate: FirmwareSpec, against: str, installed: FirmwareSpec, entry: ModelSpec
+) -> bool:
+    """Whether a drive goes from what a candidate is held against to it, back, and on from there."""
+    released = entry.by_revision[against]
+    goes_on = released is installed or released.downgrade == "allowed"
+    return goes_on and entry.takes(released, candidate) and entry.takes(candidate, released)
 
 
 def _in_order(entry: ModelSpec, installed: FirmwareSpec) -> list[FirmwareSpec]:
@@ -206,9 +226,13 @@ def _obstacles(
         yield "downgrade", f"{home}, which is on the drive, refuses older firmware"
     if not entry.takes(firmware, installed):
         yield "downgrade", f"it refuses older firmware, so {home} could not be put back"
-    waits = "power-cycle" in (firmware.activation, installed.activation)
-    if waits and not rig.outlets_of(drive):
-        yield "outlet", "it waits for a power cycle, and no outlet feeds the drive"
+    usual = drive.flash.activates if drive.flash is not None else None
+    if "power-cycle" in (firmware.activation or usual, installed.activation or usual):
+        outlets = rig.outlets_of(drive)
+        if not outlets:
+            yield "outlet", "it waits for a power cycle, and no outlet feeds the drive"
+        elif rig.host.reach == "local" and outlets[0].feeds == "host":
+            yield "outlet", "it waits for a power cycle, which would be that of this machine"
 
 
 def controller_name(spec: ControllerSpec, matrix: Matrix) -> str:

@@ -72,8 +72,8 @@ class Route:
 def route_of(visits: Iterable[Visit], *, stored_baseline: bool = False) -> Route:
     """How the drives go through the visits of a plan, in which each drive's stand together.
 
-    A candidate is compared where the plan visits what it is held against, too; by what is
-    stored of that, wherever there is a candidate.
+    A candidate is compared where the plan visits what it is held against, too, and the drive can
+    go back to that; by what is stored of that, wherever there is a candidate.
     """
     if stored_baseline:
         return _by_what_is_stored(tuple(visits))
@@ -101,7 +101,7 @@ def _of_drive(own: Sequence[Visit]) -> Route:
     stays: list[Stay] = []
     for visit in own:
         released = by_revision.get(visit.against or "")
-        if released is None or released is visit:
+        if released is None or released is visit or not visit.compared:
             if visit.cell not in [each.cell for each in made]:
                 _next(made, visit)
             continue

@@ -1,9 +1,10 @@
 """What is on record of a drive, or of others like it: the rates of an earlier session."""
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Exists, Select, exists, or_, select
+from sqlalchemy import ColumnElement, Exists, Select, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from leadline.results.schema import CellRow, SliceRow, VerdictRow
@@ -13,6 +14,8 @@ from leadline.verdict.verdict import Outcome
 if TYPE_CHECKING:
     from leadline.inventory.plan import Cell
     from leadline.results.record import Record
+
+Fact = Callable[[type[CellRow]], ColumnElement[str]]
 
 FEWEST_SLICES = 4
 """A session with fewer tells little of the drive."""
@@ -73,20 +76,35 @@ def _disagreed(side: str) -> Exists:
     )
 
 
-def _sessions(run_id: str, cell: "Cell", serial: str, own: bool) -> Select[str, str, str]:
-    """(run, cell, serial) of each session, newest first, of drives on a controller of one kind.
+def same_controller(run_id: str, serial: str) -> ColumnElement[bool]:
+    """That a row of `cells` is of a drive on a controller of one kind with that on which this run
+    found the drive with this serial number."""
+    return _as_now(run_id, serial, lambda row: row.details["controller"]["pci_id"].as_string())
 
-    What kind this run found the drive on stands in its own row.
+
+def _same_image(run_id: str, serial: str) -> ColumnElement[bool]:
+    """And of a firmware with the same image, by its hash: a name may be given to another one."""
+    return _as_now(run_id, serial, lambda row: row.details["image_sha256"].as_string())
+
+
+def _as_now(run_id: str, serial: str, fact: Fact) -> ColumnElement[bool]:
+    """That a fact of a row of `cells` is as in the last row that this run has of a drive.
+
+    Where that does not tell it, nobody knows, and whatever there is will do.
     """
     mine = aliased(CellRow)
-    kind = mine.details["controller"]["pci_id"].as_string()
-    found = select(kind).where(mine.run == run_id, mine.serial == serial)
+    found = select(fact(mine)).where(mine.run == run_id, mine.serial == serial)
     here = found.order_by(mine.id.desc()).limit(1).scalar_subquery()
-    there = CellRow.details["controller"]["pci_id"].as_string()
+    return or_(here.is_(None), fact(CellRow) == here)
+
+
+def _sessions(run_id: str, cell: "Cell", serial: str, own: bool) -> Select[str, str, str]:
+    """(run, cell, serial) of each session, newest first, of drives on a controller of one kind."""
     query = select(CellRow.run, CellRow.cell, CellRow.serial).where(
         CellRow.model == cell.model,
         CellRow.firmware == cell.firmware,
-        or_(here.is_(None), there == here),
+        same_controller(run_id, serial),
+        _same_image(run_id, serial),
     )
     if own:
         query = query.where(

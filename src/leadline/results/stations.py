@@ -7,12 +7,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
-from sqlalchemy import or_, select
+from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
 
 from leadline.drive.identify_changes import Log
 from leadline.judge_regression import FEWEST_SLICES, station_of
 from leadline.load.slices import Slice
+from leadline.results.history import same_controller
 from leadline.results.schema import CellRow, SliceRow
 from leadline.statements import AtStation
 from leadline.verdict.regression import STATIONS
@@ -37,7 +38,8 @@ class Baseline:
     """Which earlier run's slices of a released firmware may stand in for measuring it again.
 
     `sha256` is that of the firmware's image: with another it is another firmware.  Slices from
-    before `since` (Unix seconds) are of another calibration of the rig, or of none.
+    before `since` (Unix seconds) are of another calibration of the rig, or of none.  Those from a
+    controller of another kind than this run found the drive on are of another cell.
     """
 
     cell: "Cell"
@@ -68,6 +70,7 @@ def stood_in(record: "Record", baseline: Baseline, quantity: str) -> tuple[AtSta
             CellRow.run != record.run_id,
             CellRow.cell == baseline.cell.id,
             CellRow.serial == baseline.serial,
+            same_controller(record.run_id, baseline.serial),
         )
         for cell in session.scalars(cells.order_by(CellRow.id.desc())):
             if cell.details.get("image_sha256") != baseline.sha256:
@@ -91,11 +94,12 @@ def said(
     record: "Record", cell: "Cell", serial: str, *, earlier: bool, sha256: str | None
 ) -> Said | None:
     """What the drive said of itself when it was last visited in `cell`, in this run; with
-    `earlier`, before it too, with the image of that hash.  None if it was not, or is no ATA
-    drive."""
+    `earlier`, before it too, with the image of that hash, on a controller of the same kind.  None
+    if it was not, or is no ATA drive."""
     of_cell = select(CellRow).where(CellRow.cell == cell.id, CellRow.serial == serial)
     in_this = CellRow.run == record.run_id
-    same = CellRow.details["image_sha256"].as_string() == sha256
+    image = CellRow.details["image_sha256"].as_string() == sha256
+    same = and_(image, same_controller(record.run_id, serial))
     of_cell = of_cell.where(or_(in_this, same) if earlier else in_this)
     with Session(record.engine) as session:
         row = session.scalars(of_cell.order_by(CellRow.id.desc()).limit(1)).first()
