@@ -16,7 +16,7 @@ from leadline.inventory.document import LARGEST, read
 from leadline.inventory.fields import Entry, packaged
 from leadline.inventory.flash import FlashSpec
 from leadline.inventory.pdu_dialogue import DialogueSpec
-from leadline.inventory.rig import DriveSpec, Rig, VirtualSpec, load_rig
+from leadline.inventory.rig import DriveSpec, Rig, load_rig
 
 VIRTUAL = packaged("rigs/virtual.yaml")
 BENCH = packaged("rigs/example-bench.yaml")
@@ -491,12 +491,8 @@ def test_the_example_and_the_reference_explain_every_field() -> None:
     assert fields - used <= {"kernel", "kernel_arguments", "medium"}
 
 
-def test_the_reference_has_the_bounds_that_hold() -> None:
-    reference = REFERENCE.read_text()
-    assert f"a file larger than {LARGEST >> 20} MiB" in reference
-    memory = VirtualSpec.model_fields["memory_mib"]
-    bounds = str(memory.description).removeprefix("MiB, ")
-    assert f"| `memory_mib` | {bounds} | {memory.default} |" in reference
+def test_the_reference_has_the_largest_file_that_is_read() -> None:
+    assert f"a file larger than {LARGEST >> 20} MiB" in REFERENCE.read_text()
 
 
 def _field_names() -> set[str]:

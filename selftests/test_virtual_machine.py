@@ -4,7 +4,6 @@ import argparse
 import itertools
 import json
 import queue
-import re
 import signal
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from leadline.cli import main
 from leadline.commands import virtual as command
 from leadline.errors import Misuse, RigTrouble
 from leadline.inventory.fields import packaged
-from leadline.inventory.rig import Rig, VirtualSpec, load_rig
+from leadline.inventory.rig import Rig, load_rig
 from leadline.virtual import rig as virtual
 from leadline.virtual.accel import Accelerator
 from leadline.virtual.machine import (
@@ -40,7 +39,6 @@ from leadline.virtual.state import State
 
 VIRTUAL = packaged("rigs/virtual.yaml").resolve()
 PROFILES = VIRTUAL.parent / "profiles"
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "rig-file.md"
 SSD = Attachment("ssd1", "ahci", "drive0", 0)
 
 
@@ -158,20 +156,6 @@ def test_the_model_of_a_scsi_nbd_drive_is_its_vendor_and_product(
     rig = changed_rig(tmp_path, ("model: LEADLINE VSCSI", f"model: {model}"))
     found = spec_identity(rig, "scsi1")
     assert (found.vendor, found.model) == (vendor, product)
-
-
-def test_the_reference_has_the_machines_bounds_and_defaults() -> None:
-    section = REFERENCE.read_text().split("\n## virtual\n")[1]
-    rows = re.findall(r"^\| `(\w+)` \| (\d+) to (\d+) \| (\d+) \|", section, re.MULTILINE)
-    assert [row[0] for row in rows] == ["memory_mib", "cpus"]
-    needed: dict[str, object] = {"drives": [{"slot": "a", "bus": "ahci", "medium": "nbd://box"}]}
-    for name, least, most, usual in rows:
-        assert getattr(VirtualSpec.model_validate(needed), name) == int(usual)
-        for within in (int(least), int(most)):
-            assert getattr(VirtualSpec.model_validate(needed | {name: within}), name) == within
-        for beyond in (int(least) - 1, int(most) + 1):
-            with pytest.raises(ValueError, match=name):
-                VirtualSpec.model_validate(needed | {name: beyond})
 
 
 def test_the_root_file_system_does_not_eat_the_memory_asked_for(tmp_path: Path) -> None:
