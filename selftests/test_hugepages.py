@@ -11,14 +11,15 @@ import pytest
 
 from leadline.errors import RigTrouble
 from leadline.host import hugepages, lease
-from leadline.host.connection import Host
+from leadline.host import journal as journals
+from leadline.host.connection import Host, HostLost
 from leadline.host.hugepages import page_bytes, reserved
-from leadline.host.journal import Journal
+from leadline.host.journal import Journal, replay
 from leadline.load.fio import run_slices
 from leadline.load.jobs import hugepages_needed
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import random_read
-from selftests.local_hosts import host, next_host
+from selftests.local_hosts import AWAIT_S, host, next_host
 
 __all__ = ["host", "next_host"]  # fixtures
 
@@ -134,6 +135,45 @@ def test_two_runs_take_turns(
         pass
     with reserved(next_host, other, 1):
         pass
+
+
+def test_a_run_that_ends_leaves_anothers_pages(
+    host: Host, next_host: Host, journal: Journal, other: Journal, short: Path
+) -> None:
+    """It had some of its own before; what it found then is no concern of the pool's now."""
+    (short.parent / "meminfo").write_text(MEMINFO.replace("Free:     2", "Free:     9"))
+    with reserved(host, journal, 1):
+        pass
+    with reserved(next_host, other, 1):
+        short.write_text("7")  # what the other run has made of it
+        journal.give_back()
+        assert short.read_text() == "7"
+    assert short.read_text().strip() == "0"
+
+
+def test_what_a_killed_run_had_is_given_back_when_no_other_has_any(
+    host: Host,
+    next_host: Host,
+    journal: Journal,
+    short: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journals, "TURN_S", 0.0)
+    kept, lock = str(tmp_path / "journal"), f"{lease.DIRECTORY}/hugepages.lock"
+    (short.parent / "meminfo").write_text(MEMINFO.replace("Free:     2", "Free:     9"))
+    with pytest.raises(HostLost), reserved(host, journal, 1):
+        short.write_text("7")
+        host.close()
+    handle = next_host.lock_file(lock, shared=True)
+    assert isinstance(handle, int)
+    with pytest.raises(RigTrouble, match=r"another run has held .*hugepages\.lock .*write '0'"):
+        replay(next_host, directory=kept)
+    assert short.read_text() == "7"
+    next_host.unlock_file(handle)
+    replay(next_host, directory=kept)
+    assert short.read_text() == "0"
+    host.reconnect(AWAIT_S)
 
 
 def test_the_size_of_a_page_is_the_kernels(

@@ -39,13 +39,13 @@ def reserved(host: Host, journal: Journal, pages: int) -> Iterator[None]:
     if isinstance(handle, bytes):
         raise RigTrouble(f"{host.name}: another run has held {lock} for {PATIENCE_S:g} s")
     try:
-        pool = int(journal.borrow(POOL))
+        pool = int(journal.borrow(POOL, lock))
         try:
             journal.change(POOL, str(pool + max(0, pages - _free(host))))
             _check(host, pages)
             yield
         finally:
-            journal.change(POOL, str(pool))
+            journal.restore(POOL)
     finally:
         host.unlock_file(handle)
 

@@ -6,9 +6,10 @@ run's, and ``replay`` mends what that run left.  A record is on the medium befor
 that it tells of, so a run may be killed at any point.
 
 A record is one JSON object on a line of its own; a line that is cut short was never acted
-on, and is ignored.  There are four:
+on, and is ignored.  There are five:
 
 * ``{path, old, new, ...}``     a setting's value before its first change
+* ``{restored}``                that setting is as before, and is nobody's to give back
 * ``{entry, kind, data, ...}``  something that is not a file, such as an outlet to be switched on;
                                 the last one of an entry counts
 * ``{closed}``                  that entry is settled
@@ -35,6 +36,7 @@ Record = dict[str, Any]
 
 SUFFIX = ".jsonl"
 OLD_AGENT_S = 75.0  # see lease.py
+TURN_S = 120.0  # for what another run does with a setting that has a lock
 GONE = (errno.ENOENT, errno.ENODEV, errno.ENXIO)
 
 
@@ -68,6 +70,8 @@ class _Contents:
     def add(self, record: Record) -> None:
         if "path" in record:
             self.settings.setdefault(record["path"], record)
+        elif "restored" in record:
+            self.settings.pop(record["restored"], None)
         elif "entry" in record:
             self.entries[record["entry"]] = record
         elif "closed" in record:
@@ -105,16 +109,28 @@ class Journal:
         self._record_setting(path, value)
         self._host.write_value(path, value)
 
-    def borrow(self, path: str) -> str:
-        """Put a setting's value on record, for something else to change; returns that value."""
-        return self._record_setting(path, None)
+    def borrow(self, path: str, lock: str | None = None) -> str:
+        """Put a setting's value on record, for something else to change; returns that value.
 
-    def _record_setting(self, path: str, new: str | None) -> str:
+        A setting that runs change by turns has a `lock`, a file that the caller holds until
+        `restore`; whoever gives the setting back after that waits for its turn.
+        """
+        return self._record_setting(path, None, lock)
+
+    def _record_setting(self, path: str, new: str | None, lock: str | None = None) -> str:
         data, real_path = self._host.read_with_path(path)
         old = _value(data)
         if real_path not in self._contents.settings:
-            self._append({"path": real_path, "old": old, "new": new})
+            turn = {"lock": lock} if lock else {}
+            self._append({"path": real_path, "old": old, "new": new, **turn})
         return old
+
+    def restore(self, path: str) -> None:
+        """Restore one setting before the others: from here on it may be another run's."""
+        real_path = self._host.read_with_path(path)[1]
+        if record := self._contents.settings.get(real_path):
+            _restore_one(self._host, real_path, record)
+            self._append({"restored": real_path})
 
     def open_entry(self, kind: str, data: Record) -> str:
         """Put on record that something is about to be changed; returns the entry's id."""
@@ -307,7 +323,8 @@ def _restore(host: Host, settings: dict[str, Record], journal: str) -> list[str]
     failed: list[str] = []
     for path, record in reversed(settings.items()):
         try:
-            said += _restore_one(host, path, record)
+            with _turn(host, record.get("lock")):
+                said += _restore_one(host, path, record)
         except FileTrouble as trouble:
             if trouble.errno not in GONE:
                 failed.append(f"{trouble}; write {record['old']!r} there by hand, remove {journal}")
@@ -316,6 +333,21 @@ def _restore(host: Host, settings: dict[str, Record], journal: str) -> list[str]
     if failed:
         raise RigTrouble("; ".join(failed))
     return said
+
+
+@contextmanager
+def _turn(host: Host, lock: str | None) -> Iterator[None]:
+    """Hold the lock of a setting that runs change by turns, if it has one."""
+    if lock is None:
+        yield
+        return
+    handle = host.lock_file(lock, shared=True, patience=TURN_S)
+    if isinstance(handle, bytes):
+        raise DeadlinePassed(f"{host.name}: another run has held {lock} for {TURN_S:g} s")
+    try:
+        yield
+    finally:
+        host.unlock_file(handle)
 
 
 def _restore_one(host: Host, path: str, record: Record) -> list[str]:
