@@ -9,7 +9,7 @@ import pytest
 
 from leadline.drive.bind import Drive as BoundDrive
 from leadline.drive.ladder import Rung
-from leadline.errors import DriveFault, Misuse
+from leadline.errors import DriveFault, Misuse, message_of
 from leadline.host.connection import Host
 from leadline.running import VERDICTS
 from leadline.trace import replay_run, turns
@@ -232,6 +232,25 @@ def test_a_drive_that_fails_in_the_middle_gets_its_depth_back(
         ask(opened, tmp_path)
     assert bench.file("device/queue_depth").read_text() == "32"
     assert not (tmp_path / "answer.json").exists()
+
+
+def test_a_drive_that_is_gone_in_the_middle_has_failed(
+    bench: Bench,
+    drive: Drive,
+    opened: OpenVisit,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There is no depth to give back then, which is no trouble of the rig's."""
+
+    def gone(*_: object, **__: object) -> Replayed:
+        bench.file("device/queue_depth").unlink()
+        raise DriveFault("requests of the replay failed")
+
+    monkeypatch.setattr(turns, "replay", gone)
+    with pytest.raises(DriveFault, match="requests of the replay failed") as failed:
+        ask(opened, tmp_path)
+    assert "when the device queue depth was to be put back" in message_of(failed.value)
 
 
 def test_a_trace_of_which_nothing_is_left_is_named_before_any_is_replayed(

@@ -10,7 +10,7 @@ from leadline.claims import ClaimFailed, NotPromised
 from leadline.drive.identify import decode
 from leadline.drive.ladder import Rung
 from leadline.drive.overlap import Overlap
-from leadline.errors import DriveFault, RigTrouble
+from leadline.errors import DriveFault, RigTrouble, message_of
 from leadline.judge import SliceJudge
 from leadline.load.workload import random_read
 from leadline.quantities import Load
@@ -108,6 +108,19 @@ def test_the_depth_is_put_back_when_the_load_fails(bench: Bench, reads: Load) ->
     with pytest.raises(RigTrouble, match="fio could not be run"):
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert bench.file("device/queue_depth").read_text() == "32"
+
+
+def test_a_drive_that_is_gone_under_load_has_failed_though_there_is_no_depth_to_put_back(
+    bench: Bench, reads: Load
+) -> None:
+    def go() -> None:
+        bench.file("device/queue_depth").unlink()
+        raise DriveFault("reads failed")
+
+    bench.under_load = go
+    with pytest.raises(DriveFault, match="reads failed") as failed:
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert "when the device queue depth was to be put back" in message_of(failed.value)
 
 
 def test_a_queue_that_error_handling_switched_off_is_not_brought_back(

@@ -7,6 +7,9 @@ evidence is INCONCLUSIVE.  They are kept apart from the first line that notices,
 for nothing further up can tell a silent PDU from a dead drive.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 
 class DriveFault(Exception):
     """The drive or its controller broke a claim: FAIL, exit code 1."""
@@ -33,3 +36,20 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         return "\n".join(map(message_of, error.exceptions))
     return "\n  ".join([str(error), *getattr(error, "__notes__", ())])
+
+
+@contextmanager
+def put_back_after(what: str, put_back: Callable[[], None]) -> Iterator[None]:
+    """Whatever happens in here, `put_back` is called after it.
+
+    Where it fails, too, that is a note on what went wrong first, whose fault it is to stay.
+    """
+    try:
+        yield
+    except BaseException as error:
+        try:
+            put_back()
+        except (DriveFault, RigTrouble) as trouble:
+            error.add_note(f"and then, when {what} was to be put back: {trouble}")
+        raise
+    put_back()

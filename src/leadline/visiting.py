@@ -23,7 +23,7 @@ from leadline.drive.guard import Admission, Purpose, admit
 from leadline.drive.ladder import Ladder, climb
 from leadline.drive.pair import Pair
 from leadline.drive.request_limits import RequestLimits
-from leadline.errors import DriveFault, RigTrouble
+from leadline.errors import DriveFault, RigTrouble, put_back_after
 from leadline.evidence import needed_seconds
 from leadline.flashing import flash, runs
 from leadline.host.hugepages import reserved
@@ -304,11 +304,13 @@ class OpenVisit:
     @contextmanager
     def depth_put_back(self) -> Iterator[None]:
         """Whatever device queue depth the slices in here leave, the kernel's own comes after."""
-        try:
-            yield
-        finally:
+
+        def put_back() -> None:
             depth = str(self.kernel_queue_depth)
             self.station.host.write_value(queue_depth.path(self.drive), depth)
+
+        with put_back_after("the device queue depth", put_back):
+            yield
 
     def keep_findings(
         self,

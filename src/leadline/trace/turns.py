@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from leadline.depths import admit_depths
 from leadline.drive import queue_depth, settings
+from leadline.errors import put_back_after
 from leadline.plans import alternating
 from leadline.results.schema import Environment
 from leadline.trace.fitting import Fitted, Reach, fit
@@ -118,9 +119,9 @@ def turns(visit: "OpenVisit", reach: Reach | None = None) -> Iterator[Turns]:
     settings.pin(station.host, station.journal, visit.drive)
     opened = Turns(visit, depth, writes, reach or Reach())
     try:
-        yield opened
+        with put_back_after("the device queue depth", opened.give_back):
+            yield opened
     finally:
-        opened.give_back()
         station.live.clear()
 
 
