@@ -174,6 +174,18 @@ def test_a_drive_whose_queue_was_taken_away_fails_and_says_by_what(
         rounds.one_more(100)
 
 
+def test_one_whose_queue_was_taken_away_is_left_out_where_nobody_promises_it(
+    bench: Bench, opened: OpenVisit
+) -> None:
+    """As with every other claim that needs a queue."""
+    bench.rungs = (Rung("advertised", True, "NCQ"), Rung("kernel", False, "libata.force=noncq"))
+    opened.drive = changed(opened.drive, queue_depth=1)
+    opened.model = opened.model.model_copy(update={"queue_depth": 1})
+    reason = why_not(opened)
+    assert "promises no queue of MODEL" in reason
+    assert "libata.force=noncq" in reason
+
+
 def test_its_name_is_what_a_test_writes(
     opened: OpenVisit, rounds: VisitRounds, request: pytest.FixtureRequest
 ) -> None:

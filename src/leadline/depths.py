@@ -13,14 +13,18 @@ if TYPE_CHECKING:
 
 
 def admit_depths(visit: "OpenVisit", wanted: Sequence[SliceSetting]) -> None:
-    """Raise what forbids them: DriveFault where the drive does not queue, and why.
+    """Raise what forbids them, as `admit_depth` does of the deepest."""
+    admit_depth(visit, max((setting.device_depth or 1 for setting in wanted), default=1))
+
+
+def admit_depth(visit: "OpenVisit", deepest: int) -> None:
+    """Raise what forbids this depth: DriveFault where the drive does not queue, and why.
 
     That is by its ladder, or because error handling has switched queueing off since that was
     climbed.  NotPromised where there is no queue, and the firmware matrix promises none.
     """
     host, drive = visit.station.host.name, visit.drive
     queue_depth.refuse_switched_off(host, drive, visit.station.watch.history())
-    deepest = max((setting.device_depth or 1 for setting in wanted), default=1)
     try:
         queue_depth.refuse_unqueued(host, drive, deepest, visit.ladder)
     except DriveFault as fault:

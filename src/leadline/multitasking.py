@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from leadline.claims import Claim, stated
+from leadline.claims import Claim, NotPromised, stated
+from leadline.depths import admit_depth
 from leadline.errors import DriveFault, Misuse
 from leadline.judge_gain import look_at_gain
 from leadline.statements import Gain, share
@@ -142,12 +143,13 @@ def generated(name: str, capacity_bytes: int) -> Trace:
 def why_not(visit: "OpenVisit") -> str:
     """Why nothing is to be compared on the drive of a visit; "" when something is.
 
-    Raises DriveFault for a drive without NCQ whose model has it by the firmware matrix.
+    Raises DriveFault for a drive without NCQ whose model has it by the firmware matrix.  Where
+    something took it away, it is the first round that does, if the matrix promises a queue.
     """
-    if depth_of(visit) is not None:
-        return ""
+    depth, promised = depth_of(visit), visit.model.queue_depth
+    if depth is not None:
+        return "" if promised > 1 else _not_promised(visit, depth)
     who = visit.drive.identity
-    promised = visit.model.queue_depth
     if promised > 1:
         raise DriveFault(
             f"{visit.visit.cell.slot}: {who.model} {who.serial} does not queue, and its model "
@@ -157,3 +159,12 @@ def why_not(visit: "OpenVisit") -> str:
         f"{visit.visit.cell.slot}: {who.model} {who.serial} has no NCQ to gain by; as a baseline "
         "for others its service times are in `leadline trace replay`"
     )
+
+
+def _not_promised(visit: "OpenVisit", depth: int) -> str:
+    """What keeps a drive from a queue that nobody has promised; "" when nothing does."""
+    try:
+        admit_depth(visit, depth)
+    except NotPromised as lacking:
+        return str(lacking)
+    return ""
