@@ -201,5 +201,7 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["trace", "replay", "--help"])
     said = capsys.readouterr().out
-    for needed in ("examples:", "--allow-writes", "(off - on) / off", "Exit codes:"):
+    exits = ("Exit codes:", "4 too little evidence")
+    deep = "as deep as the kernel has it"
+    for needed in ("examples:", "--allow-writes", "(off - on) / off", deep, *exits):
         assert needed in said
