@@ -2,6 +2,7 @@
 
 import ast
 import errno
+import json
 import os
 import select
 import shutil
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from leadline.host import agent_bytes, connection
+from leadline.host.agent import Agent
 from leadline.host.connection import (
     DeadlinePassed,
     DeviceBusy,
@@ -413,3 +415,22 @@ def test_bytes_survive_the_wire(data: bytes) -> None:
 
 def test_control_characters_do_not_reach_a_terminal() -> None:
     assert printable("a\x1b[2Jb\x07\x9b\n\tç") == "a\\x1b[2Jb\\x07\\x9b\n\tç"
+
+
+def test_a_long_request_takes_time_as_it_is_long() -> None:
+    """A firmware image is one line, in some hundred pieces: not each is joined to all before it."""
+    reading, writing = os.pipe()
+    line = json.dumps({"id": 1, "data": "A" * (1 << 25)}).encode() + b'\n{"id": 2}\n'
+
+    def feed() -> None:
+        agent_bytes.write_all(writing, line)
+        os.close(writing)
+
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
+    begun = time.thread_time()
+    long, short = Agent(reading, writing)._requests()
+    spent_s = time.thread_time() - begun
+    os.close(reading)
+    assert (len(long["data"]), short) == (1 << 25, {"id": 2})
+    assert spent_s < 1.5, "of this thread's processor time, whatever else runs here"

@@ -68,14 +68,17 @@ class Agent:
 
     def _requests(self) -> Iterator[Request]:
         """Requests until end of file, or until the other side has long been silent."""
-        pending = b""
+        pieces: list[bytes] = []  # of a line; joined once, for a firmware image comes in hundreds
         while select.select([self._stdin], [], [], SILENCE_S)[0]:
             chunk = os.read(self._stdin, CHUNK)
             if not chunk:
                 return
-            *lines, pending = (pending + chunk).split(b"\n")
-            for line in lines:
+            *ends, rest = chunk.split(b"\n")
+            for end in ends:
+                line = b"".join([*pieces, end])
+                pieces.clear()
                 yield json.loads(line)
+            pieces.append(rest)
 
     def _send(self, message: Request) -> None:
         line = json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
