@@ -57,6 +57,7 @@ Host key verification failed.
         ("ssh: connect to host a port 22: Connection timed out", "timeout", "powered on"),
         ("ssh: connect to host a port 22: No route to host", "timeout", "powered on"),
         ("Timeout, server bench-a not responding.", "timeout", "powered on"),
+        ("bash: x: Permission denied\nTimeout, server a not responding.", "timeout", "powered on"),
         ("/x: line 1: Bad configuration option: foo", "configuration", "correct the file"),
         ("Connection closed by 192.0.2.1 port 22", "ended", "exit code 255"),
     ],

@@ -39,7 +39,7 @@ _COMPLAINTS: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "permission",
-        r"Permission denied|Too many authentication failures",
+        r"Permission denied \(|Too many authentication failures",  # with what it tried; not a shell
         "it does not let {user} in with the keys that ssh offers",
         "put the public key into that user's authorized_keys there, or name the key "
         "(IdentityFile) in the ssh configuration; a key with a passphrase needs ssh-agent",
