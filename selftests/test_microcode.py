@@ -118,7 +118,13 @@ class TestHopeless:
 
     @pytest.mark.parametrize(
         ("kib", "size", "refused"),
-        [(4, 51_200, True), (16, 51_200, False), (32, 51_200, False), (64, 51_200, True)],
+        [
+            (4, 51_200, True),
+            (16, 51_200, False),
+            (32, 51_200, False),
+            (64, 51_200, True),
+            (64, 32_768, False),  # it is one command of 64 blocks
+        ],
     )
     def test_pieces_that_the_drive_says_it_does_not_take(
         self, kib: int, size: int, refused: bool

@@ -73,12 +73,13 @@ def refuse_hopeless(spec: FlashSpec, drive: Drive, image: Image) -> None:
     says = drive.identify and drive.identify.microcode
     if not says or spec.method != "write-buffer" or spec.mode == WHOLE or drive.link:
         return
-    blocks, last = spec.chunk_kib * 1024 // BLOCK_BYTES, len(image.data) <= spec.chunk_kib * 1024
+    first = min(spec.chunk_kib * 1024, len(image.data))
+    blocks, last = first // BLOCK_BYTES, first == len(image.data)
     if (says.most_blocks and blocks > says.most_blocks) or (
         says.least_blocks and blocks < says.least_blocks and not last
     ):
         raise Misuse(
-            f"{who}: chunk_kib {spec.chunk_kib} is {blocks} blocks of 512 bytes, and the drive "
+            f"{who}: by chunk_kib {spec.chunk_kib} it is sent {blocks} blocks of 512 bytes, and it "
             f"takes {says.least_blocks or 1} to {says.most_blocks or 'any number'} in one command "
             "(IDENTIFY DEVICE words 234 and 235, ACS-4); set chunk_kib in the rig file"
         )
