@@ -245,6 +245,13 @@ def test_nothing_is_taken_for_true_when_the_kernel_log_has_wrapped() -> None:
     assert [rung.name for rung in shallow.unknown] == ["kernel", "error handling"]
 
 
+def test_a_trace_without_a_command_says_nothing_of_the_drive() -> None:
+    """Its reads were made, or the probe would have said so: the trace has lost them."""
+    empty = ladder(replace(facts(), overlap=Overlap("libata", 0, {}, 0, 0, 0.0)))
+    assert empty.first_broken is None
+    assert [rung.name for rung in empty.unknown] == ["overlap"]
+
+
 def test_an_overlap_that_cannot_be_seen_is_unknown() -> None:
     blind = ladder(replace(facts(), overlap=None, no_overlap="no tracing here"))
     assert blind.first_broken is None

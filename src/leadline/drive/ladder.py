@@ -315,6 +315,8 @@ def _error_handling(facts: Facts) -> Rung:
 def _overlap(facts: Facts) -> Rung:
     if facts.overlap is None:
         return Rung("overlap", None, facts.no_overlap)
+    if not facts.overlap.commands:
+        return Rung("overlap", None, "reads were made, and the trace shows no command to the drive")
     return Rung("overlap", facts.overlap.queued > 0 and facts.overlap.most > 1, str(facts.overlap))
 
 
