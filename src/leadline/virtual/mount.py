@@ -14,6 +14,7 @@ from leadline.errors import RigTrouble
 
 _TYPE = "leadline"
 _DEVICE = Path("/dev/fuse")
+_MOUNTS = Path("/proc/self/mountinfo")
 _UNMOUNT_SECONDS = 20.0
 # libfuse's fuse_main (fuse_lib.c, helper.c): 1 to 6 are failures before the loop runs, higher
 # ones say that the loop was ended, by a signal for one.
@@ -104,15 +105,26 @@ def _unmount(mount_point: Path) -> None:
 
 
 def _mounted_type(mount_point: Path) -> str | None:
-    """The type of the file system mounted exactly there (the last one, if several).
+    """The type of the file system mounted exactly there (the last one, if several)."""
+    wanted = mount_point.absolute().parent.resolve() / mount_point.name
+    return next((kind for path, kind in reversed(_mounts()) if path == wanted), None)
 
-    From /proc/self/mountinfo (proc_pid_mountinfo(5)), for a dead FUSE mount cannot even be
-    looked at.
+
+def below(folder: Path) -> list[Path]:
+    """Where something is mounted in a folder whose path has no links."""
+    return [path for path, _ in _mounts() if path.is_relative_to(folder)]
+
+
+def _mounts() -> list[tuple[Path, str]]:
+    """Each mount's place and type, the last one last.
+
+    From mountinfo (proc_pid_mountinfo(5)), for a dead FUSE mount cannot even be looked at.  It
+    has names as they are, in whatever encoding; a space, tab, newline or backslash as octal.
     """
-    wanted = str(mount_point.absolute().parent.resolve() / mount_point.name)
-    kind = None
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
-        fields = line.split(" ")
-        if re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), fields[4]) == wanted:
-            kind = fields[fields.index("-") + 1]
-    return kind
+    found = []
+    for line in os.fsdecode(_MOUNTS.read_bytes()).split("\n"):
+        if line:
+            fields = line.split(" ")
+            name = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
+            found.append((Path(name), fields[fields.index("-") + 1]))
+    return found

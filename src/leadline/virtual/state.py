@@ -6,7 +6,6 @@ import errno
 import fcntl
 import json
 import os
-import re
 import shutil
 import struct
 from dataclasses import dataclass
@@ -133,15 +132,5 @@ class State:
 
     def unmount(self) -> None:
         """Unmount what killed drive models left."""
-        for mounted in _mounts_below(self.root.resolve()):
+        for mounted in mount.below(self.root.resolve()):
             mount.prepare(mounted)
-
-
-def _mounts_below(folder: Path) -> list[Path]:
-    """From /proc/self/mountinfo, for a dead FUSE mount cannot even be looked at."""
-    found = []
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
-        path = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), line.split(" ")[4]))
-        if path.is_relative_to(folder):
-            found.append(path)
-    return found
