@@ -22,6 +22,7 @@ from leadline.commands import virtual as command
 from leadline.errors import Misuse, RigTrouble
 from leadline.inventory.fields import packaged
 from leadline.inventory.rig import Rig, load_rig
+from leadline.virtual import access
 from leadline.virtual import rig as virtual
 from leadline.virtual.accel import Accelerator
 from leadline.virtual.machine import (
@@ -33,6 +34,7 @@ from leadline.virtual.machine import (
     profile_identity,
     spec_identity,
 )
+from leadline.virtual.pdus import units
 from leadline.virtual.profile import load_profile
 from leadline.virtual.server import Options, Server
 from leadline.virtual.state import State
@@ -177,6 +179,22 @@ def test_an_ahci_drive_cannot_have_an_outlet_of_its_own(tmp_path: Path) -> None:
     [
         ("virtual/virtual/pdu", "elsewhere/pdu", "found port .*elsewhere/pdu for pdu, expected"),
         ("virtual/virtual/ssh_config", "x/ssh_config", "expected reach: ssh and ssh_config"),
+        (
+            "address: leadline-virtual",
+            "address: root@leadline-virtual",
+            r"rig\.yaml:\d+: host\.address: found root@.*, expected leadline-virtual: it is root",
+        ),
+        (
+            "family: baytech-rpc3\n    port: ~/.cache/leadline/virtual/virtual/pdu\n"
+            "    baud: 9600\n    outlets: 8",
+            "family: control-line\n    port: ~/.cache/leadline/virtual/virtual/pdu\n    outlets: 2",
+            r"rig\.yaml:\d+: pdus\[pdu\]\.family: found control-line, .* no DTR",
+        ),
+        (
+            "family: baytech-rpc3",
+            "family: described\n    dialogue: {on: 'on {outlet}', off: 'off {outlet}'}",
+            r"rig\.yaml:\d+: pdus\[pdu\]\.family: found described with a dialogue that no",
+        ),
         ("vssd-1.0.yaml", "vscsi-1.0.yaml", "the profile of a SCSI drive, expected an ATA"),
         ("  cpus: 2", "  cpus: 2\n  kernel: rig.yaml", "found no Linux kernel"),
         *(
@@ -200,6 +218,13 @@ def test_a_rig_file_that_would_not_work_is_refused_before_anything_starts(
     with pytest.raises(Misuse, match=message):
         virtual.up(rig, say=lambda _: None)
     assert not State(rig.name).root.exists()
+
+
+def test_the_dialogue_of_the_virtual_unit_is_taken(tmp_path: Path) -> None:
+    dialogue = json.dumps(units("described")[0].SPEC["dialogue"])
+    described = f"family: described\n    dialogue: {dialogue}"
+    rig = changed_rig(tmp_path, ("family: baytech-rpc3", described))
+    access.check_unit(rig, 0)
 
 
 def test_a_real_rig_is_not_started() -> None:

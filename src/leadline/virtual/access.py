@@ -9,8 +9,10 @@ from pathlib import Path
 from leadline.errors import Misuse, RigTrouble
 from leadline.host.programs import install_hint
 from leadline.inventory.pdu import PduSpec
+from leadline.inventory.pdu_dialogue import DialogueSpec
 from leadline.inventory.rig import Rig
 from leadline.virtual.initrd import Keys
+from leadline.virtual.pdus import units
 from leadline.virtual.state import State
 
 _KEYGEN_SECONDS = 30.0
@@ -39,8 +41,30 @@ def pdu_link(rig: Rig, pdu: PduSpec) -> Path:
     return link
 
 
+def check_unit(rig: Rig, index: int) -> None:
+    """Misuse for a PDU whose virtual unit would come up, and fail at the first switching."""
+    pdu = rig.pdus[index]
+    where = f"{rig.where('pdus', index, 'family')}: pdus[{pdu.name}].family: found {pdu.family}"
+    if pdu.family == "control-line":
+        raise Misuse(
+            f"{where}, expected another family: the line of a virtual PDU is a pseudo-terminal, "
+            "which has no DTR and no RTS"
+        )
+    spoken = units("described")[0].SPEC["dialogue"]
+    if pdu.dialogue is not None and pdu.dialogue != DialogueSpec.model_validate(spoken):
+        raise Misuse(
+            f"{where} with a dialogue that no virtual unit speaks, expected that of the SWPDU in "
+            "docs/how-to/describe-a-pdu.md, or another family"
+        )
+
+
 def check_host(rig: Rig) -> None:
     """Misuse when the rig file would not reach the guest."""
+    if "@" in rig.host.address:
+        raise Misuse(
+            f"{rig.where('host', 'address')}: host.address: found {rig.host.address}, expected "
+            f"{rig.host.address.rpartition('@')[2]}: it is root who is let in"
+        )
     expected = State(rig.name).ssh_config
     if rig.host.reach != "ssh" or rig.host.ssh_config != expected:
         raise Misuse(

@@ -206,8 +206,9 @@ def _check(rig: Rig, changes: Changes) -> None:
             f"{rig.path}: found no `virtual`, expected one: this rig is real, and is not started"
         )
     access.check_host(rig)
-    for pdu in rig.pdus:
+    for index, pdu in enumerate(rig.pdus):
         access.pdu_link(rig, pdu)
+        access.check_unit(rig, index)
     buses = {place.slot: place.bus for place in attachments(rig)}
     own = {drive.slot: drive.profile for drive in rig.virtual.drives if drive.profile}
     for slot, path in {**own, **(changes.profiles or {})}.items():
