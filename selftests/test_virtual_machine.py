@@ -35,7 +35,7 @@ from leadline.virtual.machine import (
     spec_identity,
 )
 from leadline.virtual.pdus import units
-from leadline.virtual.profile import load_profile
+from leadline.virtual.profile import digest, load_profile
 from leadline.virtual.server import Options, Server
 from leadline.virtual.state import State
 
@@ -388,6 +388,21 @@ def test_a_signal_that_comes_while_the_server_looks_what_is_asked_does_not_hang_
     looking.start()
     looking.join(10)
     assert not looking.is_alive()
+
+
+def test_a_second_image_of_the_revision_that_runs_is_staged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(State, "server", lambda _: 1)
+    runs, again = PROFILES / "vssd-1.0.yaml", tmp_path / "again.yaml"
+    again.write_text(runs.read_text() + "# built again\n")
+    state = State("virtual")
+    state.root.mkdir(parents=True)
+    drive = {"bus": "ahci", "firmware": "1.0", "profile_sha256": digest(runs)}
+    state.write_status({"rig": "virtual", "running": True, "drives": {"ssd1": drive}})
+    for image, staged in ((runs, ""), (again, "1.0")):
+        virtual.flash("virtual", "ssd1", image)
+        assert virtual.status("virtual")["drives"]["ssd1"]["staged"] == staged
 
 
 def test_flashing_a_rig_that_is_down_is_refused() -> None:

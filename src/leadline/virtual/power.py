@@ -28,7 +28,7 @@ from leadline.virtual.machine import (
     spec_identity,
 )
 from leadline.virtual.processes import Part, start_medium, wait_ready
-from leadline.virtual.profile import load_profile
+from leadline.virtual.profile import digest, load_profile
 from leadline.virtual.state import State
 
 QMP_NAME = "qmp.sock"
@@ -55,6 +55,8 @@ class Slot:
     """How many times it was switched on before this time."""
     model: Part | None = None
     identity: Identity | None = None
+    profile_sha256: str = ""
+    """Of the profile that it was last switched on with."""
 
 
 @dataclass
@@ -245,6 +247,7 @@ class Power:
                 slot.identity = spec_identity(self.rig, name)
                 continue
             slot.identity = profile_identity(load_profile(slot.profile).at_cycle(slot.cycle))
+            slot.profile_sha256 = digest(slot.profile)
             folder = self.state.medium(name)
             folder.mkdir(parents=True, exist_ok=True)
             slot.model = start_medium(

@@ -7,6 +7,7 @@ profile's seed and the order and time in which requests arrive, so that a run ca
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -161,3 +162,8 @@ def _require_a_drive(drive: Profile) -> None:
 def load_profile(path: Path) -> Profile:
     """Read a profile file.  Raises Misuse with file, line, field, and what was expected."""
     return require(read(path), Profile)
+
+
+def digest(path: Path) -> str:
+    """What tells a profile from another of the same revision: the SHA-256 of its file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -26,7 +26,7 @@ from leadline.inventory.rig import Rig
 from leadline.virtual import accel, access, kernel
 from leadline.virtual.image import Say, ensure_image, to_stderr
 from leadline.virtual.machine import attachments, nbd
-from leadline.virtual.profile import Profile, load_profile
+from leadline.virtual.profile import Profile, digest, load_profile
 from leadline.virtual.server import ALREADY_UP, Options
 from leadline.virtual.state import State
 
@@ -124,9 +124,9 @@ def status(name: str) -> dict[str, Any]:
     found = state.read_status() or {"rig": name, "running": True, "host": "starting"}
     staged = {slot: state.staged(slot) for slot in found.get("drives", {})}
     for slot, path in staged.items():
-        firmware = load_profile(path).firmware if path.exists() else ""
         drive = found["drives"][slot]
-        drive["staged"] = firmware if firmware != drive["firmware"] else ""
+        waits = path.exists() and digest(path) != drive.get("profile_sha256")
+        drive["staged"] = load_profile(path).firmware if waits else ""
     return found
 
 

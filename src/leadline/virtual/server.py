@@ -241,6 +241,7 @@ class Server:
                     "powered": slot.powered,
                     "firmware": slot.identity.firmware if slot.identity else "",
                     "profile": str(slot.profile) if slot.profile else "",
+                    "profile_sha256": slot.profile_sha256,
                     "power_cycles": max(slot.cycle, 0),
                 }
                 for name, slot in power.slots.items()
