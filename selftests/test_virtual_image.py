@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from leadline.errors import Misuse, RigTrouble
+from leadline.host.programs import install_hint
 from leadline.virtual import accel, image, kernel
 from leadline.virtual.cpio import CpioWriter
 from leadline.virtual.initrd import Keys, compose
@@ -288,6 +289,13 @@ def test_qemu_is_there_and_young_enough(tmp_path: Path, monkeypatch: pytest.Monk
         accel.choose(Path("kernel"))
 
 
+def test_each_program_that_is_missing_has_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    missing = accel.missing_programs()
+    assert "setpriv" in missing
+    assert all(install_hint(program).startswith("apt install ") for program in missing)
+
+
 def test_without_kvm_the_machine_is_emulated_and_that_is_said(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +308,7 @@ def test_without_kvm_the_machine_is_emulated_and_that_is_said(
     useless = accel.choose(Path("kernel"), tmp_path / "kvm")
     assert not useless.kvm
     assert "runs no Linux" in useless.notice
+    assert f"remove {cache.parent / 'kvm.json'}" in useless.notice
     assert not json.loads((cache.parent / "kvm.json").read_text())["works"]
 
 

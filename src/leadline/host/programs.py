@@ -32,6 +32,7 @@ PACKAGES: dict[str, Package] = {
     "wipefs": _UTIL_LINUX,
     "findmnt": _UTIL_LINUX,
     "blockdev": _UTIL_LINUX,
+    "setpriv": _UTIL_LINUX,
     "losetup": Package("mount", "util-linux-core"),
     "mount": Package("mount", "util-linux-core"),
     "umount": Package("mount", "util-linux-core"),

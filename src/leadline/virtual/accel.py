@@ -63,7 +63,9 @@ def choose(kernel: Path, device: Path = _DEVICE) -> Accelerator:
     if _remembered(version, kernel):
         return Accelerator(True, "")
     return Accelerator(
-        False, f"{device} is there but runs no Linux: the machine is emulated, which is slower"
+        False,
+        f"{device} is there but runs no Linux: the machine is emulated, which is slower "
+        f"(tried once a boot; was this machine very busy then, remove {_notes()})",
     )
 
 
@@ -91,10 +93,15 @@ def _qemu_version() -> str:
     return first
 
 
+def _notes() -> Path:
+    """Where the probe's answer is kept."""
+    return user_cache() / "leadline" / "kvm.json"
+
+
 def _remembered(version: str, kernel: Path) -> bool:
     """The probe's answer, asked once for each boot of this machine and each QEMU."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    notes = user_cache() / "leadline" / "kvm.json"
+    notes = _notes()
     try:
         known = json.loads(notes.read_text())
         if (known["boot"], known["qemu"]) == (boot, version):
