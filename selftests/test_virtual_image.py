@@ -4,6 +4,7 @@ mmdebstrap is played by a program of the test's own, for what is tested is what 
 of its output.  Guests really boot in `virtual/test_virtual_rig.py`.
 """
 
+import fcntl
 import gzip
 import io
 import json
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.errors import Misuse, RigTrouble
+from leadline.errors import Misuse, RigTrouble, message_of
 from leadline.host.programs import install_hint
 from leadline.virtual import accel, image, kernel
 from leadline.virtual.cpio import CpioWriter
@@ -190,6 +191,30 @@ def test_two_processes_do_not_build_it_twice(cache: Path, bootstrap: Path) -> No
     assert [process.returncode for process in both] == [0, 0]
     assert bootstrap.read_text() == "once\n"
     assert any("another process is building it" in text for text in said)
+
+
+def test_a_build_of_another_process_is_not_waited_for_for_ever(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image, "_OTHERS_SECONDS", 0.0)
+    cache.mkdir(parents=True)
+    path = cache / f"{image.recipe_hash()}.lock"
+    with path.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(RigTrouble, match=f"another process has been building .*fuser {path}"):
+            image.ensure_image(lambda _: None)
+
+
+def test_a_build_that_does_not_end_when_it_is_told_to_is_killed(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image, "_BUILD_SECONDS", 1)
+    monkeypatch.setattr(image, "_ENDS_SECONDS", 0.5)
+    hangs = "trap '' TERM; while :; do sleep 0.1; done"
+    play_mmdebstrap(tmp_path / "bin", monkeypatch, hangs)
+    with pytest.raises(RigTrouble, match="took over 1 s to build") as caught:
+        image.ensure_image(lambda _: None)
+    assert "and was killed" in message_of(caught.value)
 
 
 def test_a_failed_build_says_why_and_leaves_nothing_half_done(

@@ -11,9 +11,11 @@ import errno
 import fcntl
 import hashlib
 import json
+import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -22,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from leadline.errors import RigTrouble
 from leadline.host.programs import install_hint
@@ -34,6 +37,9 @@ Say = Callable[[str], None]
 
 _FORMAT = 1  # raised when the same packages are put together differently
 _BUILD_SECONDS = 1800
+_OTHERS_SECONDS = 2400.0  # for a build of another process, and its packing
+_ENDS_SECONDS = 60.0
+_POLL_SECONDS = 0.25
 _NEEDED_BYTES = {"build": 1200 << 20, "image": 1000 << 20}
 
 _PACKAGES = (
@@ -156,13 +162,28 @@ def _cached(folder: Path) -> Image | None:
 @contextlib.contextmanager
 def _alone(folder: Path, say: Say) -> Iterator[None]:
     """Hold the build's lock; a holder that dies frees it."""
-    with folder.with_suffix(".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    path = folder.with_suffix(".lock")
+    with path.open("w") as lock:
+        if not _locked(lock):
             say("guest image: another process is building it; waiting")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            deadline = time.monotonic() + _OTHERS_SECONDS
+            while not _locked(lock):
+                if time.monotonic() > deadline:
+                    raise RigTrouble(
+                        f"another process has been building the guest image for over "
+                        f"{_OTHERS_SECONDS:.0f} s; find it by `fuser {path}`, and end it"
+                    )
+                time.sleep(_POLL_SECONDS)
         yield
+
+
+def _locked(lock: IO[str]) -> bool:
+    """Whether the lock is ours now."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _build(folder: Path, say: Say) -> Image:
@@ -228,8 +249,8 @@ def _bootstrap(tar: Path, log: Path, say: Say) -> None:
     ):
         try:
             _follow(process, log, say)
-        except BaseException:
-            process.terminate()  # it cleans up after itself; SIGKILL would leave its mounts
+        except BaseException as why:
+            _end(process, why)
             raise
         if process.returncode != 0:
             said = log.read_text(errors="replace")
@@ -240,6 +261,19 @@ def _bootstrap(tar: Path, log: Path, say: Say) -> None:
                 + ("; the disk is full: make room, or set TMPDIR" if full else "")
                 + last_lines(said)
             )
+
+
+def _end(process: subprocess.Popen[bytes], why: BaseException) -> None:
+    """Have mmdebstrap end and clean up; by SIGKILL, which leaves its mounts, where it does not."""
+    process.terminate()
+    try:
+        process.wait(_ENDS_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        why.add_note(
+            f"mmdebstrap did not end within {_ENDS_SECONDS:g} s of being told to, and was killed: "
+            f"look for what it left, and may have mounted, in {tempfile.gettempdir()}"
+        )
 
 
 def _follow(process: subprocess.Popen[bytes], log: Path, say: Say) -> None:
@@ -258,7 +292,7 @@ def _follow(process: subprocess.Popen[bytes], log: Path, say: Say) -> None:
                     f"the guest image took over {_BUILD_SECONDS} s to build: see {log}"
                 )
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.25)
+                process.wait(_POLL_SECONDS)
 
 
 def _proxy_options() -> list[str]:
