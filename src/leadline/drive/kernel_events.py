@@ -17,7 +17,6 @@ from leadline.drive.kernel_patterns import (
     LINK_DOWN,
     LINK_SLOWER,
     MESSAGES,
-    REQUEST,
     Blame,
     Pattern,
     Severity,
@@ -42,6 +41,12 @@ _EXCEPTION_PART = re.compile(
 _FAILURE_STARTS = ("FAILED Result:", "UNKNOWN", "Result:")
 _FAILURE_PART = re.compile(
     r"(?:FAILED |UNKNOWN\(\w+\) )?Result: |Sense Key ?:|Add\. Sense:|CDB: |Descriptor sense data"
+)
+_DISK = r"sd[a-z]+|nvme\d+n\d+"  # and not a floppy, a CD or a loop device
+# The block layer's lines about a request, which join the SCSI layer's lines about the same one.
+_REQUEST = re.compile(
+    rf"(?:(?:\w+: )?(?P<ends>[\w/ ]{{1,40}} error, dev)|Buffer I/O error on dev(?:ice)?) "
+    rf"(?P<device>{_DISK})"
 )
 _COMMAND = re.compile(r"failed command: ([A-Z][A-Z /]*[A-Z])")
 _OUTCOME = re.compile(r"Emask 0x[0-9a-f]{1,8} \(([^)]{1,60})\)")
@@ -244,7 +249,7 @@ class EventParser:
         rest = text[subject.end() :] if subject else text
         port = subject["port"] if subject else None
         disk = (subject["disk"] or subject["hctl"]) if subject else None
-        if request := REQUEST.match(rest):
+        if request := _REQUEST.match(rest):
             self._request(request["device"], rest, time, starts=self._has_ended(request))
         elif rest.startswith(_EXCEPTION) or _EXCEPTION_PART.match(rest):
             self._exception(subject["ata"] if subject else None, port, rest, time)
@@ -281,7 +286,7 @@ class EventParser:
         """One line about a request that failed: a new failure, or more of the last one."""
         failure = None if starts else self._failures.get(disk)
         if failure is None or not _together(failure.last, time):
-            if not starts and not REQUEST.match(rest):
+            if not starts and not _REQUEST.match(rest):
                 return
             failure = _Item(FAILURES, disk, time, [], self._recovering.get(self._last_port))
             self._items.append(failure)

@@ -57,8 +57,6 @@ def _failure(
     return Pattern(kind, "error", blame, "failure", re.compile(words), meaning, inherits)
 
 
-_DISK = r"sd[a-z]+|nvme\d+n\d+"  # and not a floppy, a CD or a loop device
-
 # One libata exception block.  An error mask is a set of bits (AC_ERR_* in include/linux/libata.h):
 # 0x1 device, 0x2 protocol (HSM), 0x4 timeout, 0x8 medium, 0x10 ATA bus, 0x20 host bus, 0x40 system.
 EXCEPTIONS = (
@@ -397,9 +395,3 @@ LINK_SLOWER = _row(
 )
 
 PATTERNS = (*EXCEPTIONS, *FAILURES, *MESSAGES, LINK_DOWN, LINK_SLOWER)
-
-# The block layer's lines about a request, which join the SCSI layer's lines about the same one.
-REQUEST = re.compile(
-    rf"(?:(?:\w+: )?(?P<ends>[\w/ ]{{1,40}} error, dev)|Buffer I/O error on dev(?:ice)?) "
-    rf"(?P<device>{_DISK})"
-)
