@@ -17,9 +17,10 @@ from leadline.inventory.rig import DriveSpec, HostSpec
 from leadline.power import command_line, cycle, dark
 from leadline.power import pdu as pdu_module
 from leadline.power import port as port_module
-from leadline.power.cycle import Phases, carry_out
+from leadline.power.cycle import carry_out
 from leadline.power.dark import HotPlug, Subject
 from leadline.power.pdu import Pdu, open_pdu
+from leadline.power.phases import Phases
 from leadline.power.sight import Look
 from leadline.power.supplies import Supply
 from leadline.power.wear import Cut, Toll

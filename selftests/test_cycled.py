@@ -16,7 +16,8 @@ from leadline.cycled import Cycled, Cycles
 from leadline.drive.smart import SmartSnapshot
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.expected import Limit
-from leadline.power.cycle import Arrival, NotReady, Phases, PowerCycle
+from leadline.power.cycle import PowerCycle
+from leadline.power.phases import Arrival, NotReady, Phases
 from leadline.power.wear import Wear
 from leadline.results.stored import read_run
 from leadline.verdict.verdict import Outcome

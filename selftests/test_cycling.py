@@ -23,9 +23,9 @@ from leadline.inventory.rig import DriveSpec, HostSpec, PowerBudget
 from leadline.power import cycle as power
 from leadline.power.byte_log_line import SENT
 from leadline.power.byte_log_read import read_log
-from leadline.power.cycle import NotReady
 from leadline.power.dark import HotPlug
 from leadline.power.pdu import open_pdu
+from leadline.power.phases import NotReady
 from leadline.power.turns import CUTS, of_pdu
 from leadline.virtual.pdus.pty import VirtualPdu
 from leadline.visiting import OpenVisit

@@ -9,8 +9,9 @@ from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Finished, Host, HostLost
 from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec
-from leadline.power.cycle import Bench, NotReady, Phases, go_dark, power_cycle
+from leadline.power.cycle import Bench, go_dark, power_cycle
 from leadline.power.dark import HotPlug, WholeHost
+from leadline.power.phases import NotReady, Phases
 from selftests.power_world import (
     OFF_S,
     FakeEyes,

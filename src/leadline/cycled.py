@@ -14,7 +14,8 @@ from typing import Protocol
 
 from leadline.claims import Claim, Judge, stated
 from leadline.errors import DriveFault, Inconclusive, Misuse
-from leadline.power.cycle import Phases, PowerCycle
+from leadline.power.cycle import PowerCycle
+from leadline.power.phases import Phases
 from leadline.statements import Milestone, Within
 
 

@@ -13,7 +13,8 @@ from leadline.host.lease import LeaseTaken, holder_text, take
 from leadline.inventory.rig import DriveSpec, OutletSpec
 from leadline.outcomes import Ended, ended_by
 from leadline.power.comparison import unchanged_but_for
-from leadline.power.cycle import Bench, NotReady, PowerCycle, await_ready, power_cycle
+from leadline.power.cycle import Bench, PowerCycle, await_ready, power_cycle
+from leadline.power.phases import NotReady
 from leadline.power.sight import Sight
 from leadline.power.supplies import open_supplies
 from leadline.power.turns import CUTS, of_pdu

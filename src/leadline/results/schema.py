@@ -163,7 +163,7 @@ class KernelEventRow(OfRun):
 class PowerCycleRow(OfRun):
     """One power cycle of a drive under test: how it was cut, and how long each phase took.
 
-    The phases are those of `power.cycle.Phases`; None for what did not happen, or nobody saw.
+    The phases are those of `power.phases.Phases`; None for what did not happen, or nobody saw.
     `power_cycles` and `emergency_unloads` are how often this drive has been cut by now, over
     all runs.  `details` holds the drive and its counters before and after.
     """
