@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from leadline.host import wire
 from leadline.host.agent_bytes import unpack
-from leadline.host.connection import FileTrouble, Host, HostLost, Running
+from leadline.host.connection import FileTrouble, Host, HostLost, Running, open_host
 from leadline.host.wire import BOOTSTRAP, agent_source
+from leadline.inventory.rig import HostSpec
 from selftests.local_hosts import AWAIT_S, directory, host
 
 __all__ = ["directory", "host"]  # fixtures
@@ -186,3 +188,36 @@ def test_a_terminals_ctrl_c_reaches_the_caller_and_not_its_connection() -> None:
         assert has_ended(pid)
         assert user.stdout.read() == "still connected\n"
         assert user.wait(AWAIT_S) == -signal.SIGINT
+
+
+MUTE = """\
+import sys, time
+sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
+print('{"hello":{}}', flush=True)
+time.sleep(1000)
+"""
+
+
+def test_a_rig_that_answers_no_ping_is_lost_though_ssh_does_not_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As behind a shared connection without keepalive: every call would meet its own deadline."""
+    monkeypatch.setattr(wire, "PULSE_S", 0.3)
+    ended = HostLost("it ended")
+    mute = wire.Wire([sys.executable, "-c", MUTE], "rig", lambda *_: ended, AWAIT_S)
+    call = mute.begin("read", path="/x")
+    with pytest.raises(HostLost, match="rig: nothing was heard of it .*powered on") as lost:
+        list(call.messages(time.monotonic() + AWAIT_S))
+    assert lost.value.reason == "timeout"
+    with pytest.raises(HostLost, match="nothing was heard"):
+        mute.begin("read", path="/x")
+    mute.close()
+
+
+def test_one_that_has_nothing_to_say_but_to_pings_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wire, "PULSE_S", 0.5)
+    with open_host(HostSpec(reach="local")) as quiet:
+        time.sleep((wire.UNANSWERED + 3) * 0.5)
+        assert quiet.exists("/")

@@ -22,6 +22,7 @@ Message = dict[str, Any]
 Explain = Callable[[int | None, str], RigTrouble]
 
 PULSE_S = 10.0  # the agent gives us up after 60 s of silence
+UNANSWERED = 6  # pings in a row until we give it up, where ssh does not notice
 CLOSE_S = 12.0  # it ends its programs first: 2 s of SIGTERM, 3 s of SIGKILL
 NOISE_BYTES = 1 << 16
 STDERR_TAIL = 8192
@@ -131,6 +132,7 @@ class Wire:
         self._inboxes: dict[int, SimpleQueue[Message | None]] = {}
         self._trouble: RigTrouble | None = None
         self._said = b""
+        self._heard = True  # since the last ping
         self._ended = threading.Event()
         self._greeting: SimpleQueue[Message | None] = SimpleQueue()
         self._listener = self._thread(self._listen_to_stderr)
@@ -206,6 +208,7 @@ class Wire:
             try:
                 if self._await_greeting(stdout):
                     for line in stdout:
+                        self._heard = True
                         self._deliver(json.loads(line))
             except ValueError:
                 self._process.kill()  # not our agent's language: whatever it is, it is no rig
@@ -240,6 +243,10 @@ class Wire:
         with self._state:
             if self._trouble is None:
                 self._trouble = self._explain(code, self._said.decode("utf-8", "replace"))
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        with self._state:
             waiting = list(self._inboxes.values())
             self._inboxes.clear()
         self._ended.set()
@@ -254,9 +261,33 @@ class Wire:
                 self._said = (self._said + chunk)[-STDERR_TAIL:]
 
     def _pulse(self) -> None:
+        unanswered = 0
         while not self._ended.wait(PULSE_S):
+            unanswered = 0 if self._heard else unanswered + 1
+            self._heard = False
+            if unanswered == UNANSWERED:
+                self._give_up()
+                return
             with suppress(RigTrouble):
                 self.send({"id": 0, "op": "ping"})
+
+    def _give_up(self) -> None:
+        """Nobody answers, and ssh does not say so: it goes through a connection of the user's.
+
+        The other end of that holds our streams, too, so that they may not end with our ssh.
+        """
+        with self._state:
+            if self._trouble is None:
+                self._trouble = HostLost(
+                    f"{self.name}: nothing was heard of it for {UNANSWERED * PULSE_S:.0f} s; is it "
+                    "powered on and on this network? A shared connection of ssh that leads to it "
+                    "is to be closed (ssh -O exit)",
+                    "timeout",
+                )
+        self._process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(2.0)
+        self._tell_all()
 
     def close(self) -> None:
         """End the conversation; returns when the agent's programs are gone and its locks free."""
