@@ -1,4 +1,4 @@
-"""Where a drive hangs, from sysfs: its controller, its place in libata and the state of its link."""
+"""Where a drive hangs, from sysfs: controller, place in libata, and the state of its link."""
 
 import re
 from dataclasses import dataclass
