@@ -11,6 +11,7 @@ from leadline.drive.finding import LINK_LIMIT
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload
 from leadline.quantities import SECONDS
+from leadline.remedies import NOT_SEEN
 from leadline.statements import Against, Agreement, Contrast, Ratio, Within
 from leadline.verdict.absolute import judge_absolute, judge_times, typical_time
 from leadline.verdict.contrast import SIGMA_D, edge_of
@@ -209,7 +210,7 @@ def look_at_times(statement: Within) -> Verdict:
     unseen = len(statement.times) - len(seen)
     late = any(each > statement.limit for each in seen)
     cycles = f"{unseen} of {len(statement.times)} power cycles"
-    voids = (f"not-seen: in {cycles} nobody saw when; claim another milestone, such as ready",)
+    voids = (f"{NOT_SEEN}: in {cycles} nobody saw when",)
     verdict = judge_times(seen, statement.limit, voids=voids if unseen and not late else ())
     said = [f"in their order: {', '.join(f'{each:.3g} s' for each in seen)}"]
     if len(seen) >= MEDIAN_OF:
