@@ -29,7 +29,7 @@ SIGMA_SESSION = 0.03
 class Noise:
     """The rig's own noise, as logs: drift within a session, and spread between sessions.
 
-    `note` says where they come from when that is not a calibration of this rig.
+    `note` says where they come from, in words for the notes of a verdict.
     """
 
     sigma_d: float = SIGMA_D
