@@ -52,6 +52,12 @@ class Command:
         with open_host(HostSpec(reach="local")) as here:
             begin(Journal(here, "run-0"), record).reached("activating")
 
+    def asked(self, *words: str) -> str:
+        """The command on record, which can be run again."""
+        folder = self.bench.folder
+        files = f"--rig {folder}/bench.yaml --matrix {folder}/matrix.yaml"
+        return f"leadline flash {files} {' '.join(words)}"
+
     def runs(self) -> Sequence[tuple[str, int]]:
         with sqlite3.connect(self.bench.folder / "results" / FILE_NAME) as connection:
             return connection.execute("select command, exit_code from runs").fetchall()
@@ -74,7 +80,7 @@ def test_a_firmware_is_put_on_a_drive(command: Command) -> None:
     assert (done["slot"], done["before"], done["firmware"]) == ("a", "1.0", "1.1")
     assert done["flashed"] is True
     assert command.flashed == [("1.1", True)]
-    assert command.runs() == [("leadline flash 1.1", 0)]
+    assert command.runs() == [(command.asked("a", "1.1", "--allow-flash"), 0)]
     code, out, _ = command("a", "1.1", "--allow-flash")
     assert out.startswith("bench a: SERIAL-a runs 1.1, and ran 1.0 (")
 
@@ -149,7 +155,7 @@ def test_trouble_ends_the_run_on_record(command: Command, monkeypatch: pytest.Mo
     code, _, error = command("a", "1.1", "--allow-flash")
     assert code == 1
     assert "it takes no image" in error
-    assert command.runs() == [("leadline flash 1.1", 1)]
+    assert command.runs() == [(command.asked("a", "1.1", "--allow-flash"), 1)]
 
 
 def test_a_rig_file_that_is_not_there(tmp_path: Path) -> None:
