@@ -38,9 +38,9 @@ from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Outcome, Verdict
 
 FEWEST_BLOCKS = 4
+"""Blocks in a batch: the first look needs so many."""
 BLOCKS_ON_RECORD = 16
 """Of a first session: a later one can be held against no more than these."""
-"""Blocks in a batch: the first look needs so many."""
 LONGEST_BATCH_S = 16.0
 """A batch is one process of the load generator, so a killed run loses no more than this."""
 
