@@ -155,6 +155,8 @@ def test_json_is_one_object(
     assert (found["kernel"], found["fio"], found["firmware"]) == ("6.1.0", "3.33", "1.0")
     assert found["date"] == "2026-11-20T12:00:00+00:00"
     assert Path(found["file"]).is_file()
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "calibrate-a-rig.md").read_text()
+    assert [name for name in (*done, *found) if f"`{name}`" not in page] == []
 
 
 def test_what_an_earlier_run_kept_is_not_shown_as_this_ones(

@@ -20,6 +20,7 @@ from leadline.results.record import FILE_NAME
 from leadline.visiting import OpenVisit
 from selftests.test_brought_home import run_of
 from selftests.test_flash_record import RECORD
+from selftests.test_flashing import SHA256
 from selftests.visit_world import Bench, bench
 
 __all__ = ["bench"]  # a fixture
@@ -79,6 +80,8 @@ def test_a_firmware_is_put_on_a_drive(command: Command) -> None:
     assert code == 0
     assert (done["slot"], done["before"], done["firmware"]) == ("a", "1.0", "1.1")
     assert done["flashed"] is True
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "flash-drives.md").read_text()
+    assert [name for name in done if f"`{name}`" not in page] == []
     assert command.flashed == [("1.1", True)]
     assert command.runs() == [(command.asked("a", "1.1", "--allow-flash"), 0)]
     code, out, _ = command("a", "1.1", "--allow-flash")
@@ -89,6 +92,19 @@ def test_nothing_is_done_where_it_runs_already(command: Command) -> None:
     code, out, _ = command("a", "1.0", "--allow-flash")
     assert (code, out) == (0, "bench a: SERIAL-a runs 1.0 already; nothing was done\n")
     assert command.flashed == []
+
+
+def test_a_firmware_of_which_there_is_no_image_has_none_in_the_object(command: Command) -> None:
+    given = {
+        "matrix.yaml": f"image: i.bin, sha256: {SHA256}, ",
+        "bench.yaml": f", firmware_sha256: {SHA256}",
+    }
+    for name, words in given.items():
+        path = command.bench.folder / name
+        path.write_text(path.read_text().replace(words, ""))
+    code, out, _ = command("a", "1.0", "--json")
+    done = json.loads(out)
+    assert (code, done["flashed"], done["image"], done["sha256"]) == (0, False, None, None)
 
 
 def test_of_two_builds_that_it_shows_alike_each_is_put_on_it(

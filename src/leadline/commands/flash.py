@@ -131,7 +131,7 @@ def _flashed(
                 "before": opened.came_with,
                 "firmware": opened.drive.identity.firmware,
                 "flashed": again or opened.came_with != opened.drive.identity.firmware,
-                "image": str(visit.image),
+                "image": visit.image and str(visit.image),
                 "sha256": matrix.firmware(visit.cell.model, revision).sha256,
                 "seconds": round(time.monotonic() - started, 2),
             }
