@@ -35,6 +35,7 @@ class Settled:
     drive: SliceDrive
     kernel_depth: int = 32
     sides: list[str] = field(default_factory=list)
+    spent: list[float] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
 
     def load(self) -> Load:
@@ -47,6 +48,7 @@ class Settled:
             budget_s=60.0,
             curve_budget_s=CURVE_BUDGETS * 60.0,
             repeat="leadline hil",
+            keep_spent=self.spent.append,
         )
         return Load(random_read(), judge, full_depth=32, kernel_depth=self.kernel_depth)
 
@@ -100,6 +102,7 @@ def test_what_was_measured_with_nothing_to_agree_with_is_on_record_afterwards() 
     with pytest.raises(NothingOnRecord, match=r"own record under .*is on record now"):
         assert first.load().at(offered=32).agrees_with(nobody, within=0.25)
     assert first.sides.count(SIDE) == 16
+    assert first.spent == [pytest.approx(0.5 * len(first.sides))], "no verdict has it"
 
 
 def test_slices_that_are_too_short_are_lengthened_before_they_go_on_record() -> None:
@@ -264,6 +267,7 @@ def test_a_first_session_is_skipped_with_the_reason_and_the_next_has_a_record(
     nothing = pytest.raises(pytest.skip.Exception, match="nothing is on record of this drive's own")
     with nothing, opened.test(request.node):
         assert reads.at(offered=8).agrees_with(own_record, within=0.25)
+    assert opened.station.record.phases()["drive"] > 0, "though there is no verdict"
     opened.station.record.run_id = "run-2"  # what this one kept is now an earlier run's
     with opened.test(request.node):
         assert reads.at(offered=8).agrees_with(own_record, within=0.25)

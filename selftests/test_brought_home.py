@@ -56,6 +56,9 @@ def session(bench: Bench, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.
         flashed.append(f"{cell.slot} {cell.firmware}")
         if (bench.folder / "broken").exists():
             raise DriveFault(f"{cell.slot} takes no image")
+        if (bench.folder / "refused").exists():
+            visit.station.put_on[cell.slot] = "1.0"  # as flashing does, when it runs what it ran
+            raise DriveFault(f"{cell.slot} refused the image")
         runs[cell.slot] = cell.firmware.partition("-")[0]
         if (bench.folder / "slower").exists() and cell.firmware == "1.1":
             visit.station.put_on[cell.slot] = ""
@@ -122,6 +125,13 @@ def test_one_whose_visit_could_not_be_opened_after_the_flash(
     with pytest.raises(DriveFault, match="a came back slower"):
         session(1)
     assert bench.told.said == ["slot a of rig bench goes back to firmware 1.0, with which it came"]
+
+
+def test_one_that_refused_the_image_is_where_it_was(session: Session, bench: Bench) -> None:
+    (bench.folder / "refused").touch()
+    with pytest.raises(DriveFault, match="a refused the image"):
+        session(1)
+    assert bench.told.said == []
 
 
 def test_of_a_lost_rig_it_is_only_said(session: Session, bench: Bench) -> None:

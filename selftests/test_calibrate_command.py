@@ -1,9 +1,11 @@
 """`leadline calibrate` before any rig is touched: usage, and which drives it visits."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 from argparse import Namespace
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from leadline.commands.calibrate import pytest_words, visits_as_installed
 from leadline.errors import Misuse
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.rig import load_rig
-from leadline.results.record import Record
+from leadline.results.record import FILE_NAME, Record
 from leadline.verdict.calibration import RigNoise
 from selftests.calibrated import calibration, kept_session
 from selftests.vendor import MATRIX, RIG
@@ -133,6 +135,9 @@ def test_the_table_has_the_figures_and_where_they_are_kept(
     (arguments,) = asked
     assert arguments.rig == [Path("bench.yaml")]
     assert "--drive-time=30" in arguments.rest
+    again = "leadline calibrate bench.yaml --slot a --seconds 30 --matrix matrix.yaml"
+    with closing(sqlite3.connect(Path("leadline-results", FILE_NAME))) as kept:
+        assert kept.execute("select command from runs").fetchall() == [(again,)]
 
 
 def test_json_is_one_object(
@@ -150,6 +155,8 @@ def test_json_is_one_object(
     assert (found["kernel"], found["fio"], found["firmware"]) == ("6.1.0", "3.33", "1.0")
     assert found["date"] == "2026-11-20T12:00:00+00:00"
     assert Path(found["file"]).is_file()
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "calibrate-a-rig.md").read_text()
+    assert [name for name in (*done, *found) if f"`{name}`" not in page] == []
 
 
 def test_what_an_earlier_run_kept_is_not_shown_as_this_ones(

@@ -8,11 +8,17 @@ import pytest
 from leadline.claims import Claim
 from leadline.expected import Limit
 from leadline.explain import estimate_text, explain
-from leadline.judge_arrival import NOT_SEEN
 from leadline.load.slices import VOID_MEANINGS
 from leadline.load.workload import random_read
 from leadline.quantities import Load
-from leadline.remedies import NO_DIFFERENCE, NO_STATION, REMEDIES, TOO_FEW
+from leadline.remedies import (
+    NO_DIFFERENCE,
+    NO_REQUEST_SEEN,
+    NO_STATION,
+    NOT_SEEN,
+    REMEDIES,
+    TOO_FEW,
+)
 from leadline.statements import Within
 from leadline.verdict.verdict import Outcome, RateEstimate, Reason, Verdict
 from selftests.test_claims import Ruling
@@ -183,7 +189,7 @@ def test_a_verdict_without_any_pair_has_its_voids_and_no_figures() -> None:
 
 
 def test_whatever_voids_a_slice_has_a_remedy() -> None:
-    assert REMEDIES.keys() == VOID_MEANINGS.keys() | {TOO_FEW, NO_DIFFERENCE, NO_STATION}
+    others = {TOO_FEW, NO_DIFFERENCE, NO_STATION, NO_REQUEST_SEEN, NOT_SEEN}
+    assert REMEDIES.keys() == VOID_MEANINGS.keys() | others
     page = (Path(__file__).parent.parent / "docs/how-to/mend-a-void.md").read_text()
     assert [name for name in REMEDIES if f"`{name}`" not in page] == []
-    assert f"`{NOT_SEEN.partition(':')[0]}`" in page, "of what is no slice's"

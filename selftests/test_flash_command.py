@@ -20,6 +20,7 @@ from leadline.results.record import FILE_NAME
 from leadline.visiting import OpenVisit
 from selftests.test_brought_home import run_of
 from selftests.test_flash_record import RECORD
+from selftests.test_flashing import SHA256
 from selftests.visit_world import Bench, bench
 
 __all__ = ["bench"]  # a fixture
@@ -52,6 +53,12 @@ class Command:
         with open_host(HostSpec(reach="local")) as here:
             begin(Journal(here, "run-0"), record).reached("activating")
 
+    def asked(self, *words: str) -> str:
+        """The command on record, which can be run again."""
+        folder = self.bench.folder
+        files = f"--rig {folder}/bench.yaml --matrix {folder}/matrix.yaml"
+        return f"leadline flash {files} {' '.join(words)}"
+
     def runs(self) -> Sequence[tuple[str, int]]:
         with sqlite3.connect(self.bench.folder / "results" / FILE_NAME) as connection:
             return connection.execute("select command, exit_code from runs").fetchall()
@@ -73,8 +80,10 @@ def test_a_firmware_is_put_on_a_drive(command: Command) -> None:
     assert code == 0
     assert (done["slot"], done["before"], done["firmware"]) == ("a", "1.0", "1.1")
     assert done["flashed"] is True
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "flash-drives.md").read_text()
+    assert [name for name in done if f"`{name}`" not in page] == []
     assert command.flashed == [("1.1", True)]
-    assert command.runs() == [("leadline flash 1.1", 0)]
+    assert command.runs() == [(command.asked("a", "1.1", "--allow-flash"), 0)]
     code, out, _ = command("a", "1.1", "--allow-flash")
     assert out.startswith("bench a: SERIAL-a runs 1.1, and ran 1.0 (")
 
@@ -83,6 +92,19 @@ def test_nothing_is_done_where_it_runs_already(command: Command) -> None:
     code, out, _ = command("a", "1.0", "--allow-flash")
     assert (code, out) == (0, "bench a: SERIAL-a runs 1.0 already; nothing was done\n")
     assert command.flashed == []
+
+
+def test_a_firmware_of_which_there_is_no_image_has_none_in_the_object(command: Command) -> None:
+    given = {
+        "matrix.yaml": f"image: i.bin, sha256: {SHA256}, ",
+        "bench.yaml": f", firmware_sha256: {SHA256}",
+    }
+    for name, words in given.items():
+        path = command.bench.folder / name
+        path.write_text(path.read_text().replace(words, ""))
+    code, out, _ = command("a", "1.0", "--json")
+    done = json.loads(out)
+    assert (code, done["flashed"], done["image"], done["sha256"]) == (0, False, None, None)
 
 
 def test_of_two_builds_that_it_shows_alike_each_is_put_on_it(
@@ -149,7 +171,7 @@ def test_trouble_ends_the_run_on_record(command: Command, monkeypatch: pytest.Mo
     code, _, error = command("a", "1.1", "--allow-flash")
     assert code == 1
     assert "it takes no image" in error
-    assert command.runs() == [("leadline flash 1.1", 1)]
+    assert command.runs() == [(command.asked("a", "1.1", "--allow-flash"), 1)]
 
 
 def test_a_rig_file_that_is_not_there(tmp_path: Path) -> None:

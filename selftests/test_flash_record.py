@@ -224,3 +224,15 @@ def test_the_last_of_two_speaks_for_the_drive(
     said, doubts = look_after(next_host, next_host, rig, left)
     assert len(said) == 2
     assert "may hold later" in doubts["a"]
+
+
+def test_a_run_killed_before_the_power_cycle_leaves_in_doubt_what_the_drive_says_early(
+    directory: str, next_host: Host, rig: Rig, runs: dict[str, str | None]
+) -> None:
+    """Its step is on record before the outlet is switched, which may wait for others' turns."""
+    die_in(directory, WAITS, "activating")
+    runs["a"] = "1.1"
+    left = unfinished(next_host, rig, directory=directory)
+    _, doubts = look_after(next_host, next_host, rig, left)
+    assert "it says 1.1, which waits for a power cycle, so that it may run 1.0 still" in doubts["a"]
+    assert unfinished(next_host, rig, directory=directory) == left

@@ -57,6 +57,16 @@ def test_the_exit_code_is_what_the_tests_came_to_and_so_on_record(
     assert run["command"] == f"leadline hil {files} -k {chosen} test_all.py", "to be run again"
 
 
+@pytest.mark.parametrize("words", [("--run-id", "mine"), ("--run-id=mine",)])
+def test_an_id_of_its_own_is_not_to_be_had(
+    vendor: Vendor, capfd: pytest.CaptureFixture[str], words: Sequence[str]
+) -> None:
+    """The tests would be on record under it, and the exit code of a run without any be 0."""
+    assert vendor.hil(*words, "-k", "test_rig", "test_all.py") == 2
+    assert "--run-id: leadline hil gives each run its id; leave it out" in capfd.readouterr().err
+    assert not (vendor.folder / "leadline-results").exists()
+
+
 def test_an_option_that_pytest_does_not_know_is_usage(vendor: Vendor) -> None:
     assert vendor.hil("--no-such-option", "test_all.py") == 2
 

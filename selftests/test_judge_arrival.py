@@ -121,7 +121,8 @@ def test_what_spoils_sizes_voids_and_what_spoils_a_rate_does_not() -> None:
 def test_nothing_seen_is_no_pass() -> None:
     verdict, text = settled(Arrived("tracepoint", ()))
     assert (verdict.outcome, verdict.estimate) == (Outcome.INCONCLUSIVE, None)
-    assert "not-seen" in text
+    assert "void: no-request-seen: none of the requests was seen" in text
+    assert "remedy: run it again; when it stays, report it" in text
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,8 @@ def test_hdparm_that_fails() -> None:
     assert (found, "which it says that it supports" in said) == (DriveFault, True)
     found, said = why(BY_HDPARM, sata(download=False, behind="ahci"), 95)
     assert (found, "takes no DOWNLOAD MICROCODE" in said) == (Misuse, True)
+    found, said = why(BY_HDPARM, sata(download=True, behind="ahci"), errno.EBADE)
+    assert (found, "had no answer of the drive" in said) == (RigTrouble, True)
     found, _ = why(BY_HDPARM, drive("a"), 5)
     assert found is Misuse, "no IDENTIFY data: nothing was advertised"
 
@@ -234,7 +236,7 @@ def test_hdparm_that_sent_nothing_or_was_ended_is_not_the_drives_fault(code: int
         (FlashSpec(mode=0xE), (2, 5, 7, 9, 11, 15, 51, 96), True),
         (FlashSpec(mode=0xE), (-9, 3, 6, 33, 97, 99), False),
         (BY_HDPARM, (5, 95), True),
-        (BY_HDPARM, (-9,), False),
+        (BY_HDPARM, (-9, errno.EBADE), False),
         (BY_PROGRAM, (1, 5), False),
     ],
 )

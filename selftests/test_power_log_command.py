@@ -135,6 +135,17 @@ def test_wrong_names_are_told_which_runs_there_are(tmp_path: Path, shown: Shown)
     assert shown("20260110-000000-abcd")[0] == 0
 
 
+def test_a_name_that_no_file_can_have_is_usage(tmp_path: Path, shown: Shown) -> None:
+    keep(tmp_path, ("left", 0.0, True, b"x"))
+    code, lines, err = shown("x" * 300)
+    assert (code, lines) == (2, [])
+    assert "found no run or file 'xxx" in err
+    assert RUN in err
+    code, lines, err = shown("--results", str(tmp_path / ("x" * 300)))
+    assert (code, lines) == (2, [])
+    assert "it cannot be read: File name too long" in err
+
+
 def test_what_leadline_power_said_to_two_pdus(
     tmp_path: Path, shown: Shown, quick: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,6 +104,18 @@ def test_a_row_that_cannot_be_written_is_the_rigs_trouble(tmp_path: Path) -> Non
         record.add(outcome("c"))
 
 
+def test_a_file_that_cannot_be_read_is_the_rigs_trouble(tmp_path: Path) -> None:
+    record = Record(tmp_path, "run-1")
+    with sqlite3.connect(tmp_path / FILE_NAME) as other:
+        other.execute("drop table outcomes")
+        other.execute("drop table slices")
+    said = rf"{FILE_NAME}: the result could not be read .*--results"
+    with pytest.raises(RigTrouble, match=said):
+        record.outcomes()
+    with pytest.raises(RigTrouble, match=said):
+        record.slices("settling")
+
+
 def test_two_processes_of_one_run_begin_it_once(tmp_path: Path) -> None:
     first, second = Record(tmp_path, "run-1"), Record(tmp_path, "run-1")
     first.start("command", "0")

@@ -68,7 +68,8 @@ def test_a_purpose_includes_the_ones_before(
 def test_collecting_says_what_tests_cost_and_destroy(vendor: pytest.Pytester) -> None:
     vendor.makepyfile(TESTS)
     text = run(vendor, "--collect-only").stdout.str()
-    assert "18 tests on drives, at most 364 min of drive time" in text, "three visits of 7290 s"
+    head = "18 tests on drives, at most 364 min of drive time for a claim of each\n"
+    assert head in text, "three visits of 7290 s"
     assert "  quick             -  test_quick[" in text
     assert "  acceptance     90 s  test_acceptance[" in text
     assert "  soak         7200 s  test_soak[" in text
@@ -76,6 +77,7 @@ def test_collecting_says_what_tests_cost_and_destroy(vendor: pytest.Pytester) ->
     assert len(cuts) == 3
     assert "DESTROYS DATA" not in text, "the second key is missing"
     text = run(vendor, "--collect-only", "--allow-writes").stdout.str()
+    assert "for a claim of each; preconditioning, where one writes, takes its own\n" in text
     destroying = [line for line in text.splitlines() if line.endswith(", DESTROYS DATA")]
     assert [line.partition("[")[0].split()[-1] for line in destroying] == [
         "test_destroys",

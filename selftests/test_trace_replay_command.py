@@ -1,9 +1,11 @@
 """`leadline trace replay` as a user meets it, before and after its run."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 from argparse import Namespace
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from leadline.cli import main
 from leadline.commands import hil
 from leadline.commands.trace_replay import pytest_words
-from leadline.results.record import Record
+from leadline.results.record import FILE_NAME, Record
 from leadline.trace.asked import Answer, Asked
 from leadline.trace.rounds import Replayed, ReplayedTrace, Round, Times
 from selftests.traces import few, kept
@@ -127,6 +129,10 @@ def test_what_is_asked_reaches_the_run(trace: Path, monkeypatch: pytest.MonkeyPa
     assert (wanted.rounds, wanted.timing, wanted.requests, wanted.in_flight) == (6, "kept", 5, 7)
     assert "--allow-writes" in words[0].rest
     assert words[0].rig == [Path("bench.yaml")]
+    again = f"leadline trace replay {trace.name} --rig bench.yaml --drive a --timing kept "
+    again += "--rounds 6 --requests 5 --in-flight 7 --matrix matrix.yaml --allow-writes"
+    with closing(sqlite3.connect(Path("leadline-results", FILE_NAME))) as results:
+        assert results.execute("select command from runs").fetchall() == [(again,)]
     assert main(["trace", "replay", trace.name, *USUAL]) == 0
     assert "--allow-writes" not in words[1].rest
 

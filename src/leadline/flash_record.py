@@ -237,4 +237,6 @@ def _looked_at(host: Host, spec: DriveSpec, record: FlashRecord) -> State:
         drive = bind(host, spec, any_firmware=True)
     except (RigTrouble, DriveFault, Misuse) as trouble:
         return state_of(record, None, str(trouble).splitlines()[0])
+    if record.awaits_power:
+        record = replace(record, step="downloading")  # whether its power was cut, nobody knows
     return state_of(record, drive.identity.firmware)

@@ -38,9 +38,9 @@ from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Outcome, Verdict
 
 FEWEST_BLOCKS = 4
+"""Blocks in a batch: the first look needs so many."""
 BLOCKS_ON_RECORD = 16
 """Of a first session: a later one can be held against no more than these."""
-"""Blocks in a batch: the first look needs so many."""
 LONGEST_BATCH_S = 16.0
 """A batch is one process of the load generator, so a killed run loses no more than this."""
 
@@ -63,6 +63,10 @@ def no_hunt(said: Ratio, failed: Verdict, slice_s: float) -> Sequence[str]:
     return ()
 
 
+def keep_no_time(seconds: float) -> None:
+    """Of one whose drive time nobody adds up."""
+
+
 def new_settling() -> Settling:
     """One with a name of its own among all that were ever kept, and a seed drawn by chance."""
     return Settling(secrets.token_hex(8), secrets.randbits(31))
@@ -78,9 +82,10 @@ class SliceJudge:
     may cost, in seconds; `repeat` the command that runs the same test again;
     `noise` the rig's own; `remarks` is where whoever measures says what it saw, by a name,
     for the notes of the claim under way; `hunt` what a ratio that failed is followed by, for its
-    notes too.  `now` is the settling under way, or the last one;
-    `begin` gives the next.  A verdict depends on these, its statement and its slices alone,
-    so that it can be computed again (`leadline.recompute`).
+    notes too; `keep_spent` is told of drive time, in seconds, that is part of no verdict.  `now`
+    is the settling under way, or the last one; `begin` gives the next.  A verdict depends on
+    these, its statement and its slices alone, so that it can be computed again
+    (`leadline.recompute`).
     """
 
     cell: str
@@ -93,6 +98,7 @@ class SliceJudge:
     repeat: str
     noise: Noise = field(default_factory=Noise)
     begin: Callable[[], Settling] = new_settling
+    keep_spent: Callable[[float], None] = keep_no_time
     hunt: Hunt = no_hunt
     now: Settling = field(init=False)
     remarks: dict[str, str] = field(default_factory=dict)
@@ -153,6 +159,7 @@ class SliceJudge:
             number += FEWEST_BLOCKS
             if evidence.voids():
                 break
+        self.keep_spent(evidence.spent_s)
         if evidence.voids() or len(evidence.blocks) < FEWEST_BLOCKS:
             why = "; ".join((*evidence.voids(), *self.remarks.values())) or TOO_FEW
             raise Inconclusive(

@@ -12,6 +12,7 @@ from leadline.drive.arrivals import Arrived
 from leadline.drive.finding import MERGED, OTHER_IO, PAGE_CACHE, SETTINGS_MOVED
 from leadline.load.fio import DRIVE_ERRORS
 from leadline.load.slices import IO_ERRORS, VOID_MEANINGS, Slice
+from leadline.remedies import NO_REQUEST_SEEN
 from leadline.statements import OUTSTANDING, Arrival
 from leadline.verdict.verdict import Outcome, Verdict
 
@@ -24,7 +25,7 @@ SLOWEST_BYTES_PER_S = 5e6
 disks read their innermost tracks ten times as fast, and seek in a hundredth of that."""
 SPOILS = (MERGED, SETTINGS_MOVED, OTHER_IO, PAGE_CACHE, IO_ERRORS)
 """What makes the sizes of a slice's requests mean nothing; other voids are of its rate."""
-NOT_SEEN = "not-seen: none of the requests was seen on its way to the drive"
+NOT_SEEN = f"{NO_REQUEST_SEEN}: none of the requests was seen on its way to the drive"
 MEAN_SHARE, MEAN_SHARE_OF_WHOLE = 0.5, 0.75
 """What a mean must reach of the size that is promised: the last piece of each request lowers
 it, to half at most; where requests are to arrive whole, two pieces of each would halve it."""

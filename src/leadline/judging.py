@@ -56,6 +56,7 @@ def judge_for(
         curve_budget_s=budget.curve_s,
         repeat=repeating(visit.station.run, visit.station.rig, whole_of(item)),
         noise=visit.noise(),
+        keep_spent=keeping.spent,
         hunt=partial(hunt, visit) if by is None else no_hunt,
     )
     return judge

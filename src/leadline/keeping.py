@@ -57,4 +57,11 @@ class Keeping:
             settling=settling,
             basis=basis_of(claim.statement, judge, self.record.slices(settling)),
         )
-        self.record.add(row, Phase(cell=self.cell, name="drive", seconds=verdict.drive_seconds))
+        self.record.add(row, self._load(verdict.drive_seconds))
+
+    def spent(self, seconds: float) -> None:
+        """Keep drive time that is part of no verdict.  Raises RigTrouble as the others do."""
+        self.record.add(self._load(seconds))
+
+    def _load(self, seconds: float) -> Phase:
+        return Phase(cell=self.cell, name="drive", seconds=seconds)

@@ -11,6 +11,7 @@ from leadline.drive.finding import LINK_LIMIT
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload
 from leadline.quantities import SECONDS
+from leadline.remedies import NOT_SEEN
 from leadline.statements import Against, Agreement, Contrast, Ratio, Within
 from leadline.verdict.absolute import judge_absolute, judge_times, typical_time
 from leadline.verdict.contrast import SIGMA_D, edge_of
@@ -28,7 +29,7 @@ SIGMA_SESSION = 0.03
 class Noise:
     """The rig's own noise, as logs: drift within a session, and spread between sessions.
 
-    `note` says where they come from when that is not a calibration of this rig.
+    `note` says where they come from, in words for the notes of a verdict.
     """
 
     sigma_d: float = SIGMA_D
@@ -209,7 +210,7 @@ def look_at_times(statement: Within) -> Verdict:
     unseen = len(statement.times) - len(seen)
     late = any(each > statement.limit for each in seen)
     cycles = f"{unseen} of {len(statement.times)} power cycles"
-    voids = (f"not-seen: in {cycles} nobody saw when; claim another milestone, such as ready",)
+    voids = (f"{NOT_SEEN}: in {cycles} nobody saw when",)
     verdict = judge_times(seen, statement.limit, voids=voids if unseen and not late else ())
     said = [f"in their order: {', '.join(f'{each:.3g} s' for each in seen)}"]
     if len(seen) >= MEDIAN_OF:

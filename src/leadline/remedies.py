@@ -7,6 +7,10 @@ TOO_FEW = "too-few"
 """The judge's own: the budget was spent before there was enough to look at."""
 NO_DIFFERENCE = "no-difference"
 """Of a load that drives agree on whether their NCQ is on or off."""
+NO_REQUEST_SEEN = "no-request-seen"
+"""Of request sizes: the slice was watched, and none of its requests was seen."""
+NOT_SEEN = "not-seen"
+"""Of power cycles: nobody saw when the drive came to what the claim is about."""
 NO_STATION = "no-station"
 """Of firmwares that are compared: a station has recorded nothing, or too little."""
 REMEDIES = {
@@ -30,6 +34,8 @@ REMEDIES = {
     finding.UNWRITTEN: "write the span: a test that writes does so under both keys",
     finding.SPAN: "give the model's cache_bytes in the firmware matrix, or use more of the drive",
     finding.NOT_PRECONDITIONED: "let the drive rest or cool, and run it again",
+    NO_REQUEST_SEEN: "run it again; when it stays, report it with the release of the rig's kernel",
+    NOT_SEEN: "claim another milestone, such as ready",
     TOO_FEW: "raise --drive-time",
     NO_STATION: "see how the tests at that station ended; they are run with the claim, all four",
     NO_DIFFERENCE: "claim it of a load that needs the queue, such as random reads",

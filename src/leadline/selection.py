@@ -174,13 +174,19 @@ def budget_of(item: pytest.Item, run: Run) -> Budget:
 def described(items: Iterable[pytest.Item], run: Run) -> list[str]:
     """A line for each test of each drive, and the sum: what `--collect-only` adds.
 
-    The drive time is what one claim of a test may cost at most; most cost a part of it.
+    The drive time is what one claim of a test may cost at most; most cost a part of it.  How long
+    preconditioning takes is known when the drive has become steady.
     """
     of_drives = [item for item in items if visit_of(item) is not None]
     if not of_drives:
         return []
     minutes = sum(_most_s(item, run) for item in of_drives) / 60
-    head = f"leadline: {len(of_drives)} tests on drives, at most {minutes:.0f} min of drive time"
+    head = (
+        f"leadline: {len(of_drives)} tests on drives, at most {minutes:.0f} min of drive time for "
+        "a claim of each"
+    )
+    if any(writes(item) for item in of_drives):
+        head += "; preconditioning, where one writes, takes its own"
     return [head, *(_line(item, run) for item in of_drives)]
 
 

@@ -134,8 +134,13 @@ class Stations:
                 finally:
                     self._left[place] = visit, opened.drive.identity.firmware
         finally:
-            if place not in self._left and visit.cell.slot in station.put_on:
+            if place not in self._left and self._astray(visit):
                 self._left[place] = visit, "that nobody knows"  # it was flashed, and not opened
+
+    def _astray(self, visit: Visit) -> bool:
+        """Whether the drive may have another firmware on it, put there, than it came with."""
+        put_on, slot = self._stations[visit.cell.rig].put_on, visit.cell.slot
+        return slot in put_on and put_on[slot] != self._run.home(visit).cell.firmware
 
     def _bring_home(self) -> None:
         """Put every drive back on the firmware that the rig file says it came with.

@@ -6,6 +6,7 @@ leases, write guard, pinned settings, kernel log, and the same putting back what
 
 import argparse
 import json
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -94,13 +95,24 @@ def run(arguments: argparse.Namespace) -> int:
             json=True,  # the table below is the output, what pytest says goes to stderr
             rest=pytest_words(visits, arguments.seconds),
         ),
-        f"leadline calibrate {path}",
+        _command(arguments),
     )
     found = _kept([visit.cell.slot for visit in visits], rig, record.run_id)
     seconds = time.monotonic() - started
     print(json.dumps(_summary(record, final, seconds, found)) if arguments.json else _table(found))
     record.close()
     return final
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """What the record has for it: it can be run again so."""
+    words = ["leadline", "calibrate", *([] if arguments.rig is None else [str(arguments.rig)])]
+    for slot in arguments.slot:
+        words += ["--slot", slot]
+    words += ["--seconds", f"{arguments.seconds:g}"]
+    if arguments.matrix is not None:
+        words += ["--matrix", str(arguments.matrix)]
+    return shlex.join(words)
 
 
 def visits_as_installed(rig: "Rig", matrix: "Matrix", slots: "Sequence[str]") -> "list[Visit]":

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     rig, matrix = load_rig(arguments.rig), load_matrix(arguments.matrix)
     rig.drive(arguments.slot)
     record = Record(arguments.results.absolute(), new_run_id())
-    command = "leadline flash " + (arguments.revision or "--resume")
+    command = _command(arguments)
     record.start(command, version("leadline"))
     code = INTERRUPTED_CODE
     try:
@@ -80,6 +81,15 @@ def run(arguments: argparse.Namespace) -> int:
         record.close()
     print(json.dumps(done, indent=2) if arguments.json else _sentence(done))
     return code
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """What the record has for it: it can be run again so."""
+    words = ["leadline", "flash", "--rig", str(arguments.rig)]
+    if arguments.matrix is not None:
+        words += ["--matrix", str(arguments.matrix)]
+    words += [arguments.slot, arguments.revision or "--resume"]
+    return shlex.join([*words, *(["--allow-flash"] if arguments.allow_flash else [])])
 
 
 def _flashed(
@@ -121,7 +131,7 @@ def _flashed(
                 "before": opened.came_with,
                 "firmware": opened.drive.identity.firmware,
                 "flashed": again or opened.came_with != opened.drive.identity.firmware,
-                "image": str(visit.image),
+                "image": visit.image and str(visit.image),
                 "sha256": matrix.firmware(visit.cell.model, revision).sha256,
                 "seconds": round(time.monotonic() - started, 2),
             }

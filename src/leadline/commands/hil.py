@@ -21,6 +21,7 @@ from typing import Any, TextIO
 
 import leadline
 from leadline.commands.options import add_results
+from leadline.errors import Misuse
 from leadline.flash_record import settle, unfinished
 from leadline.host.connection import open_host
 from leadline.inventory.matrix import load_matrix
@@ -91,6 +92,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the suite; the exit code of the contract.  Raises Misuse and RigTrouble."""
+    if any(word.partition("=")[0] == "--run-id" for word in arguments.rest):
+        raise Misuse("--run-id: leadline hil gives each run its id; leave it out")
     started = time.monotonic()
     command = shlex.join(["leadline", "hil", *_files(arguments), *arguments.rest])
     # Before the run: the files may be other ones hours later.

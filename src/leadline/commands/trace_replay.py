@@ -6,6 +6,7 @@ write guard, pinned settings, kernel log, and the same putting back whatever hap
 
 import argparse
 import json
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
                 json=True,  # the table is the output, what pytest says goes to stderr
                 rest=words,
             ),
-            f"leadline trace replay {' '.join(map(str, arguments.files))}",
+            _command(arguments),
         )
         found = _read(answer)
     if arguments.json:
@@ -104,6 +105,23 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(lines(found)))
     record.close()
     return code
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """What the record has for it: it can be run again so."""
+    options = {
+        "--rig": arguments.rig,
+        "--drive": arguments.drive,
+        "--timing": arguments.timing,
+        "--rounds": arguments.rounds,
+        "--requests": arguments.requests,
+        "--in-flight": arguments.in_flight,
+        "--matrix": arguments.matrix,
+    }
+    words = ["leadline", "trace", "replay", *map(str, arguments.files)]
+    for name, value in options.items():
+        words += [] if value is None else [name, str(value)]
+    return shlex.join([*words, *(["--allow-writes"] if arguments.allow_writes else [])])
 
 
 def _refuse(arguments: argparse.Namespace) -> None:

@@ -35,6 +35,7 @@ _CHANGED = b"Microcode has been changed"
 _INVALID_OPCODE, _ABORTED, _FILE, _TIMEOUT = 9, 11, 15, 33
 # hdparm ends with the errno of what failed: these are of its file and its own rights.
 _NOT_SENT = frozenset({errno.EPERM, errno.ENOENT, errno.ENOMEM, errno.EACCES})
+_BROKEN_OFF = errno.EBADE  # hdparm's word for the status of a host or its driver: timeout, reset
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def was_refused(spec: FlashSpec, failed: ProgramFailed) -> bool:
     if spec.method == "write-buffer":
         refusals = (_NOT_READY, _ILLEGAL, _PROTECTED, _INVALID_OPCODE, _ABORTED, _FILE)
         return code in refusals or 50 < code < 97
-    return spec.method == "hdparm" and code > 0
+    return spec.method == "hdparm" and code > 0 and code != _BROKEN_OFF
 
 
 Refusal = tuple[type[DriveFault] | type[RigTrouble] | type[Misuse], str]
@@ -172,6 +173,11 @@ _MEANT: dict[int, Refusal] = {
 def _hdparm_refused(drive: Drive, code: int) -> Refusal:
     if code < 0 or code in _NOT_SENT:
         return RigTrouble, "DOWNLOAD MICROCODE was not sent, or hdparm was ended in the middle"
+    if code == _BROKEN_OFF:
+        return RigTrouble, (
+            "DOWNLOAD MICROCODE had no answer of the drive: it timed out, or the drive, its bus or "
+            "its controller was reset in the middle; see the rig's kernel log"
+        )
     says = drive.identify.microcode.download if drive.identify else "unknown"
     if says == "enabled":
         return DriveFault, (

@@ -87,7 +87,7 @@ def read_log(results: Path, name: str | None) -> Reading:
     runs = _runs(results)
     run = max(runs, key=lambda run: _age(run, runs[run]), default=None) if name is None else name
     source = runs.get(run or "")
-    if source is None and name is not None and Path(name).exists():
+    if source is None and name is not None and _is_there(Path(name)):
         source, run = Path(name), None
     if source is None:
         found = "there is no byte log yet" if name is None else f"found no run or file {name!r}"
@@ -106,10 +106,25 @@ def _runs(results: Path) -> dict[str, Path]:
     return {
         folder.name: folder
         for parent in parents
-        if parent.is_dir()
-        for folder in parent.iterdir()
+        for folder in _in(parent)
         if RUN_ID.fullmatch(folder.name) and folder.is_dir()
     }
+
+
+def _in(parent: Path) -> list[Path]:
+    try:
+        return list(parent.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise Misuse(f"{parent}: it cannot be read: {error.strerror}") from error
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # of a name that is too long, or in a folder of another user
+        return False
 
 
 def _age(run: str, folder: Path) -> tuple[str, int]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, Exists, Select, exists, or_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import aliased
 
 from leadline.results.schema import CellRow, SliceRow, VerdictRow
 from leadline.statements import History, Recorded
@@ -48,7 +48,7 @@ def latest_session(
     one; else of a drive with another, on any rig.  Sessions that were found to disagree with
     what was on record are passed over.  None where there is no such session.
     """
-    with Session(record.engine) as session:
+    with record.reading() as session:
         sessions = _sessions(record.run_id, cell, serial, own).where(~_disagreed(side))
         for run, name, other in session.execute(sessions):
             query = select(SliceRow.rate, SliceRow.taken).where(

@@ -24,6 +24,10 @@ from leadline.results.schema import (
 )
 
 FILE_NAME = "leadline.sqlite"
+_REMEDIES = {
+    "read": "see what else is at work on it, or name another directory with --results",
+    "written": "free some space or name another directory with --results",
+}
 Row = TypeVar("Row", bound=OfRun)
 
 
@@ -88,13 +92,13 @@ def check_version(connection: Connection, path: Path) -> None:
 
 
 @contextmanager
-def _plain_errors(directory: Path) -> Iterator[None]:
+def _plain_errors(directory: Path, verb: str = "written") -> Iterator[None]:
     try:
         yield
     except DatabaseError as error:
+        remedy = _REMEDIES[verb]
         raise RigTrouble(
-            f"{directory / FILE_NAME}: the result could not be written ({error.orig}); "
-            "free some space or name another directory with --results"
+            f"{directory / FILE_NAME}: the result could not be {verb} ({error.orig}); {remedy}"
         ) from error
 
 
@@ -126,6 +130,15 @@ class Record:
                 row.run = self.run_id
             session.add_all(rows)
 
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """For a query; RigTrouble when the file cannot be read."""
+        with (
+            _plain_errors(self.directory, "read"),
+            Session(self.engine, expire_on_commit=False) as session,
+        ):
+            yield session
+
     def outcomes(self) -> Sequence[OutcomeRow]:
         """Every test of this run, in the order in which they ended."""
         return self._all(OutcomeRow)
@@ -136,7 +149,7 @@ class Record:
 
     def slices(self, settling: str) -> Sequence[SliceRow]:
         """The slices of this run kept under one name, in the order in which they ran."""
-        with Session(self.engine, expire_on_commit=False) as session:
+        with self.reading() as session:
             query = select(SliceRow).where(
                 SliceRow.run == self.run_id, SliceRow.settling == settling
             )
@@ -154,6 +167,6 @@ class Record:
         self.engine.dispose()
 
     def _all(self, table: type[Row]) -> Sequence[Row]:
-        with Session(self.engine, expire_on_commit=False) as session:
+        with self.reading() as session:
             query = select(table).where(table.run == self.run_id).order_by(table.id)
             return session.scalars(query).all()

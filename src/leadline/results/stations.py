@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 from sqlalchemy import and_, or_, select
-from sqlalchemy.orm import Session
 
 from leadline.drive.identify_changes import Log
 from leadline.judge_regression import FEWEST_SLICES, station_of
@@ -53,7 +52,7 @@ def recorded(record: "Record", cell: "Cell", number: int, side: str) -> AtStatio
 
     Where a test was run there twice, the second time counts.
     """
-    with Session(record.engine) as session:
+    with record.reading() as session:
         of_side = select(SliceRow).where(
             SliceRow.run == record.run_id, SliceRow.cell == cell.id, SliceRow.side == side
         )
@@ -65,7 +64,7 @@ def recorded(record: "Record", cell: "Cell", number: int, side: str) -> AtStatio
 def stood_in(record: "Record", baseline: Baseline, quantity: str) -> tuple[AtStation, ...]:
     """Two stations of the last earlier run that recorded `quantity` with the released firmware
     at two or more, as the first and the last of four; empty where there is no such run."""
-    with Session(record.engine) as session:
+    with record.reading() as session:
         cells = select(CellRow).where(
             CellRow.run != record.run_id,
             CellRow.cell == baseline.cell.id,
@@ -101,7 +100,7 @@ def said(
     image = CellRow.details["image_sha256"].as_string() == sha256
     same = and_(image, same_controller(record.run_id, serial))
     of_cell = of_cell.where(or_(in_this, same) if earlier else in_this)
-    with Session(record.engine) as session:
+    with record.reading() as session:
         row = session.scalars(of_cell.order_by(CellRow.id.desc()).limit(1)).first()
         if row is None or not row.details.get("identify"):
             return None
