@@ -8,6 +8,7 @@ from leadline.evidence import LONGEST_SLICE_S, Evidence, needed_seconds
 from leadline.load.slices import TOO_SHORT, VOID_MEANINGS, Slice, SliceSetting
 from leadline.plans import Plan, Progress, Rates, needed_by
 from leadline.quantities import Curve
+from leadline.remedies import TOO_FEW
 from leadline.statements import NoCollapse, NoDip
 from leadline.verdict.contrast import edge_of
 from leadline.verdict.curve import (
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from leadline.judge import SliceJudge
 
 SPOILT_PASSES = 3
-"""So many passes with a slice that does not count, and the whole curve does not."""
+"""More passes with a slice that does not count, and the whole curve does not.  Those in which
+slices were only too short, and were made longer, are none of them."""
+_NO_SWEEP = f"{TOO_FEW}: the budget was spent while slices were made longer, and on no whole sweep"
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,8 @@ def screened(judge: "SliceJudge", curve: Curve, *, until_sure: bool) -> Screen:
     settings = {point.device_depth: point.setting for point in curve.points}
     lengths = dict.fromkeys(settings, judge.slice_s)
     passes: list[dict[int, Slice]] = []
-    spoilt: list[Slice] = []
+    spoilt: list[list[Slice]] = []
+    fewest = fewest_passes(len(settings)) if until_sure else 2
     spent, number = 0.0, 0
     while True:
         order = pass_order(settings, judge.now.seed, number)
@@ -96,13 +100,14 @@ def screened(judge: "SliceJudge", curve: Curve, *, until_sure: bool) -> Screen:
         if not unclean:
             passes.append(measured)
         elif not _lengthened(lengths, measured):
-            spoilt += unclean
-        if number - len(passes) > SPOILT_PASSES:
-            return Screen(None, spent, _voids(spoilt))
-        if len(passes) < (fewest_passes(len(settings)) if until_sure else 2):
+            spoilt.append(unclean)
+        over, few = spent >= judge.curve_budget_s, len(passes) < fewest
+        without_end = few and over and number - len(passes) > SPOILT_PASSES
+        if len(spoilt) > SPOILT_PASSES or without_end:
+            return Screen(None, spent, _voids(spoilt) or (_NO_SWEEP,))
+        if few:
             continue
         sweep = sweep_of([[(depth, each.rate) for depth, each in one.items()] for one in passes])
-        over = spent >= judge.curve_budget_s
         if over or not until_sure or not another_pass(sweep):
             return Screen(sweep, spent)
 
@@ -188,8 +193,8 @@ def _settings(curve: Curve, depths: tuple[int, ...]) -> tuple[SliceSetting, ...]
     return tuple(settings[depth] for depth in depths)
 
 
-def _voids(spoilt: list[Slice]) -> tuple[str, ...]:
-    names = dict.fromkeys(name for each in spoilt for name in each.voids)
+def _voids(spoilt: list[list[Slice]]) -> tuple[str, ...]:
+    names = dict.fromkeys(name for one in spoilt for each in one for name in each.voids)
     return tuple(f"{name}: {VOID_MEANINGS.get(name, name)}" for name in names)
 
 
