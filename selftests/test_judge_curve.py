@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -170,3 +171,18 @@ def test_a_curve_whose_slices_are_ever_too_short_ends_with_the_budget_and_says_s
     assert "remedy: raise --drive-time" in str(failure.value)
     assert len(slowing.batches) < 9
     assert kept.verdicts[0].reason == "void"
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "fewest", "most"), [(0.1, 2, 2), (0.04, 3, 7), (0.02, 9, 21)]
+)
+def test_the_screen_sees_as_far_as_the_claim_asks(tolerance: float, fewest: int, most: int) -> None:
+    """Too short a screen would leave a claim of small dips open, a long one costs drive time."""
+    noisy = drive()
+    noisy.noise = 0.03
+    reads, kept = judged(noisy)
+    with suppress(ClaimFailed, Unsettled):
+        assert reads.curve().has_no_dip(tolerance)
+    passes = sum(side == "screen 1" for side, _ in kept.slices)
+    assert fewest <= passes <= most
+    assert not any(note.startswith("so noisy was") for note in kept.verdicts[0].notes)

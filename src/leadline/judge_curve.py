@@ -49,7 +49,7 @@ class Screen:
 def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
     """Screen the curve, and confirm each suspect until one fails or all have passed."""
     budget = judge.curve_budget_s
-    screen = screened(judge, said.curve, until_sure=True)
+    screen = screened(judge, said.curve, tolerance=said.tolerance)
     if screen.sweep is None:
         return _void(screen, 1.0 - said.tolerance)
     spent, verdicts = screen.spent_s, {}
@@ -68,7 +68,7 @@ def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
 
 def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     """Find the best depth, and hold the last one against it on slices measured afresh."""
-    screen = screened(judge, said.curve, until_sure=False)
+    screen = screened(judge, said.curve, tolerance=None)
     if screen.sweep is None:
         return _void(screen, 1.0 - said.within)
     evidence = Evidence(judge.slice_s, spent_s=screen.spent_s)
@@ -80,13 +80,14 @@ def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     return _with_shape(verdict, screen.sweep, said.curve)
 
 
-def screened(judge: "SliceJudge", curve: Curve, *, until_sure: bool) -> Screen:
-    """Passes over all depths in random order; as many as it takes to miss no dip."""
+def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> Screen:
+    """Passes over all depths in random order; as many as it takes to miss no dip of twice the
+    `tolerance`, or two where none is looked for."""
     settings = {point.device_depth: point.setting for point in curve.points}
     lengths = dict.fromkeys(settings, judge.slice_s)
     passes: list[dict[int, Slice]] = []
     spoilt: list[list[Slice]] = []
-    fewest = fewest_passes(len(settings)) if until_sure else 2
+    fewest = 2 if tolerance is None else fewest_passes(len(settings))
     spent, number = 0.0, 0
     while True:
         order = pass_order(settings, judge.now.seed, number)
@@ -108,7 +109,7 @@ def screened(judge: "SliceJudge", curve: Curve, *, until_sure: bool) -> Screen:
         if few:
             continue
         sweep = sweep_of([[(depth, each.rate) for depth, each in one.items()] for one in passes])
-        if over or not until_sure or not another_pass(sweep):
+        if over or tolerance is None or not another_pass(sweep, tolerance):
             return Screen(sweep, spent)
 
 
