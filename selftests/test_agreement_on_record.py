@@ -88,6 +88,17 @@ def test_agreement_on_a_load_that_ncq_does_not_change_is_no_evidence() -> None:
     assert "remedy: claim it of a load that needs the queue" in text
 
 
+def test_whether_ncq_makes_a_difference_is_measured_on_beyond_the_record() -> None:
+    """A quarter faster is told from a fifth by some thirty pairs, and six are on record."""
+    little = Settled(SliceDrive({32: 7000, 1: 7000 / 1.24}))
+    assert little.load().at(offered=32).agrees_with(of_twin(HEALTHY), within=0.25)
+    (verdict,) = little.verdicts
+    assert verdict.count == len(HEALTHY)
+    (note,) = [note for note in verdict.notes if note.startswith("NCQ on over off is 1.2")]
+    assert note.endswith(": this load would notice")
+    assert len(little.sides) > 2 * 8
+
+
 def test_no_more_is_measured_than_the_record_can_be_held_against() -> None:
     near = Settled(SliceDrive({32: 8700, 1: 1000}, noise=0.05))
     with pytest.raises(Unsettled):

@@ -66,13 +66,14 @@ def test_another_drives_requests_and_commands_without_sectors_are_passed_over() 
         st.tuples(st.integers(1, 9), st.integers(1, 500)), min_size=1, unique_by=lambda s: s[0]
     )
 )
-def test_the_least_is_what_all_but_a_hundredth_reach(sizes: list[tuple[int, int]]) -> None:
+def test_the_least_is_what_all_but_a_hundredth_or_one_reach(sizes: list[tuple[int, int]]) -> None:
     arrived = Arrived("tracepoint", (), tuple(sorted(sizes, reverse=True)))
     total = sum(times for _, times in sizes)
     least = arrived.least
     assert least is not None
     smaller = sum(times for size, times in sizes if size < least)
-    assert smaller <= 0.01 * total < smaller + dict(sizes)[least]
+    others = max(0.01 * total, 1.0 if total >= 16 else 0.0)
+    assert smaller <= others < smaller + dict(sizes)[least]
 
 
 def test_counters_give_the_mean_of_what_was_read_meanwhile() -> None:

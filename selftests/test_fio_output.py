@@ -180,6 +180,14 @@ def test_a_drive_that_fails_every_request_is_no_trouble_of_the_rig() -> None:
     assert [each.rate for each in slices] == [0.0, 0.0]
 
 
+def test_a_slice_in_which_no_request_was_done_did_not_start_in_1970() -> None:
+    output = output_of(job("s00.0", total_ios=416), job("s01.0", error=5, total_ios=0))
+    changes: dict[str, str | bytes] = {"output.json": output, "s01.0_lat.2.log": b""}
+    first, second = slices_of(batch_of(changes), SETTINGS, (7, 8))
+    assert (first.started, second.started) == (0.0, 0.0)
+    assert second.voids == (IO_ERRORS,)
+
+
 def test_a_slice_of_two_threads_counts_from_when_both_are_at_work() -> None:
     output = output_of(job("s00.0", total_ios=416), job("s00.1", total_ios=416))
     late = steady_log(CLOCK_MS + 150)

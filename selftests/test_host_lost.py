@@ -206,7 +206,7 @@ def test_a_rig_that_answers_no_ping_is_lost_though_ssh_does_not_say_so(
     ended = HostLost("it ended")
     mute = wire.Wire([sys.executable, "-c", MUTE], "rig", lambda *_: ended, AWAIT_S)
     call = mute.begin("read", path="/x")
-    with pytest.raises(HostLost, match="rig: nothing was heard of it .*powered on") as lost:
+    with pytest.raises(HostLost, match=r"rig: nothing was heard of it .*powered on") as lost:
         list(call.messages(time.monotonic() + AWAIT_S))
     assert lost.value.reason == "timeout"
     with pytest.raises(HostLost, match="nothing was heard"):

@@ -82,6 +82,18 @@ def test_what_others_may_do_meanwhile_fails_nothing(times: int, outcome: Outcome
     assert verdict.outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("ours", "others", "outcome"),
+    [(24, 1, Outcome.PASS), (24, 2, Outcome.FAIL), (14, 1, Outcome.FAIL)],
+)
+def test_one_look_of_somebody_elses_fails_no_drive_that_serves_few_requests(
+    ours: int, others: int, outcome: Outcome
+) -> None:
+    firsts = ((512 * KIB, ours), (4 * KIB, others))
+    verdict, _ = settled(Arrived("tracepoint", firsts, firsts))
+    assert verdict.outcome is outcome
+
+
 def test_requests_that_fail_are_the_drives_fault_whatever_size_arrived() -> None:
     verdict, text = settled(sent((MIB, 5)), error="Input/output error", spoil=IO_ERRORS)
     assert (verdict.outcome, verdict.voids) == (Outcome.FAIL, ())

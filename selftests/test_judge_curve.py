@@ -1,13 +1,16 @@
 """Curves: what the screen picks, what confirming decides, and what it costs."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from leadline.claims import ClaimFailed, Unsettled
-from leadline.load.slices import LITTLES_LAW, TOO_SHORT
+from leadline.load.slices import LITTLES_LAW, TOO_SHORT, Slice, SliceSetting
+from leadline.load.workload import Workload
+from leadline.remedies import TOO_FEW
 from leadline.verdict.verdict import Outcome
 from selftests.slice_drive import SliceDrive
 from selftests.test_judge import judged
@@ -135,3 +138,51 @@ def test_a_drive_too_slow_for_any_slice_voids_the_curve() -> None:
     with pytest.raises(Unsettled, match=TOO_SHORT):
         assert reads.curve().has_no_dip()
     assert {measured.setting.seconds for _, measured in kept.slices} == {0.5}
+
+
+class Waking(SliceDrive):
+    """Its rates fall for the first `slowing` batches, so that slices are too short each time."""
+
+    slowing = 5
+
+    def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> list[Slice]:
+        if len(self.batches) < self.slowing:
+            self.rates = {depth: 0.7 * rate for depth, rate in self.rates.items()}
+        return super().measure(workload, settings)
+
+
+def waking() -> Waking:
+    return Waking({depth: healthy(depth) / 12 for depth in DEPTHS})
+
+
+def test_passes_that_only_make_slices_longer_spoil_nothing() -> None:
+    reads, kept = judged(waking())
+    assert reads.curve().has_no_dip()
+    lengths = [measured.setting.seconds for side, measured in kept.slices if side == "screen 32"]
+    assert len(set(lengths)) == 6, "lengthened five times, which is more than may be spoilt"
+
+
+def test_a_curve_whose_slices_are_ever_too_short_ends_with_the_budget_and_says_so() -> None:
+    slowing = waking()
+    slowing.slowing = 50
+    reads, kept = judged(slowing, budget_s=6.0)
+    with pytest.raises(Unsettled, match=f"{TOO_FEW}: the budget was spent") as failure:
+        assert reads.curve().has_no_dip()
+    assert "remedy: raise --drive-time" in str(failure.value)
+    assert len(slowing.batches) < 9
+    assert kept.verdicts[0].reason == "void"
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "fewest", "most"), [(0.1, 2, 2), (0.04, 2, 7), (0.02, 9, 21)]
+)
+def test_the_screen_sees_as_far_as_the_claim_asks(tolerance: float, fewest: int, most: int) -> None:
+    """Too short a screen would leave a claim of small dips open, a long one costs drive time."""
+    noisy = drive()
+    noisy.noise = 0.03
+    reads, kept = judged(noisy)
+    with suppress(ClaimFailed, Unsettled):
+        assert reads.curve().has_no_dip(tolerance)
+    passes = sum(side == "screen 1" for side, _ in kept.slices)
+    assert fewest <= passes <= most
+    assert not any(note.startswith("so noisy was") for note in kept.verdicts[0].notes)

@@ -160,3 +160,14 @@ def test_a_claim_that_is_never_asserted_fails_its_test_and_no_other(
     with opened.test(item):
         again = opened.load(random_read(), item)
         assert again.at(depth=8) >= 3 * again.at(depth=1)
+
+
+def test_a_claim_of_a_fixtures_load_is_not_forgotten_either(
+    opened: OpenVisit, item: pytest.Item
+) -> None:
+    """A fixture makes its load before the test is called."""
+    reads = opened.load(random_read(), item)
+    with pytest.raises(NeverAsserted, match=r"depth=8\) >= 3 \* random_read"), opened.test(item):
+        _ = reads.at(depth=8) >= 3 * reads.at(depth=1)
+    with opened.test(item):
+        pass

@@ -8,6 +8,7 @@ from leadline.evidence import LONGEST_SLICE_S, Evidence, needed_seconds
 from leadline.load.slices import TOO_SHORT, VOID_MEANINGS, Slice, SliceSetting
 from leadline.plans import Plan, Progress, Rates, needed_by
 from leadline.quantities import Curve
+from leadline.remedies import TOO_FEW
 from leadline.statements import NoCollapse, NoDip
 from leadline.verdict.contrast import edge_of
 from leadline.verdict.curve import (
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from leadline.judge import SliceJudge
 
 SPOILT_PASSES = 3
-"""So many passes with a slice that does not count, and the whole curve does not."""
+"""More passes with a slice that does not count, and the whole curve does not.  Those in which
+slices were only too short, and were made longer, are none of them."""
+_NO_SWEEP = f"{TOO_FEW}: the budget was spent while slices were made longer, and on no whole sweep"
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Screen:
 def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
     """Screen the curve, and confirm each suspect until one fails or all have passed."""
     budget = judge.curve_budget_s
-    screen = screened(judge, said.curve, until_sure=True)
+    screen = screened(judge, said.curve, tolerance=said.tolerance)
     if screen.sweep is None:
         return _void(screen, 1.0 - said.tolerance)
     spent, verdicts = screen.spent_s, {}
@@ -65,7 +68,7 @@ def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
 
 def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     """Find the best depth, and hold the last one against it on slices measured afresh."""
-    screen = screened(judge, said.curve, until_sure=False)
+    screen = screened(judge, said.curve, tolerance=None)
     if screen.sweep is None:
         return _void(screen, 1.0 - said.within)
     evidence = Evidence(judge.slice_s, spent_s=screen.spent_s)
@@ -77,12 +80,14 @@ def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     return _with_shape(verdict, screen.sweep, said.curve)
 
 
-def screened(judge: "SliceJudge", curve: Curve, *, until_sure: bool) -> Screen:
-    """Passes over all depths in random order; as many as it takes to miss no dip."""
+def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> Screen:
+    """Passes over all depths in random order; as many as it takes to miss no dip of twice the
+    `tolerance`, or two where none is looked for."""
     settings = {point.device_depth: point.setting for point in curve.points}
     lengths = dict.fromkeys(settings, judge.slice_s)
     passes: list[dict[int, Slice]] = []
-    spoilt: list[Slice] = []
+    spoilt: list[list[Slice]] = []
+    fewest = 2 if tolerance is None else fewest_passes(len(settings))
     spent, number = 0.0, 0
     while True:
         order = pass_order(settings, judge.now.seed, number)
@@ -96,14 +101,15 @@ def screened(judge: "SliceJudge", curve: Curve, *, until_sure: bool) -> Screen:
         if not unclean:
             passes.append(measured)
         elif not _lengthened(lengths, measured):
-            spoilt += unclean
-        if number - len(passes) > SPOILT_PASSES:
-            return Screen(None, spent, _voids(spoilt))
-        if len(passes) < (fewest_passes(len(settings)) if until_sure else 2):
+            spoilt.append(unclean)
+        over, few = spent >= judge.curve_budget_s, len(passes) < fewest
+        without_end = few and over and number - len(passes) > SPOILT_PASSES
+        if len(spoilt) > SPOILT_PASSES or without_end:
+            return Screen(None, spent, _voids(spoilt) or (_NO_SWEEP,))
+        if few:
             continue
         sweep = sweep_of([[(depth, each.rate) for depth, each in one.items()] for one in passes])
-        over = spent >= judge.curve_budget_s
-        if over or not until_sure or not another_pass(sweep):
+        if over or tolerance is None or not another_pass(sweep, tolerance):
             return Screen(sweep, spent)
 
 
@@ -188,8 +194,8 @@ def _settings(curve: Curve, depths: tuple[int, ...]) -> tuple[SliceSetting, ...]
     return tuple(settings[depth] for depth in depths)
 
 
-def _voids(spoilt: list[Slice]) -> tuple[str, ...]:
-    names = dict.fromkeys(name for each in spoilt for name in each.voids)
+def _voids(spoilt: list[list[Slice]]) -> tuple[str, ...]:
+    names = dict.fromkeys(name for one in spoilt for each in one for name in each.voids)
     return tuple(f"{name}: {VOID_MEANINGS.get(name, name)}" for name in names)
 
 

@@ -14,8 +14,7 @@ from leadline.evidence import UNCLEAN_SHARE, Evidence
 from leadline.load.slices import VOID_MEANINGS, Slice
 from leadline.remedies import NO_STATION
 from leadline.statements import AtStation, NotRegressed
-from leadline.verdict.interval import DRIFT_FACTOR
-from leadline.verdict.regression import STATIONS, Station, judge_regression
+from leadline.verdict.regression import STATIONS, Station, judge_regression, least_told
 from leadline.verdict.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def look_at_stations(
     if verdict.reason == "budget":
         notes.append(
             f"stations that differ by {noise.sigma_session:.2%} between repeats cannot tell a rate "
-            f"within {DRIFT_FACTOR * noise.sigma_session:.1%} of the threshold from one at it, "
+            f"within {least_told(noise.sigma_session):.1%} of the threshold from one at it, "
             "whatever the drive time; three sessions of leadline calibrate or more say how far "
             "this rig's differ"
         )

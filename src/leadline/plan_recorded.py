@@ -52,11 +52,10 @@ def plan_of_record(said: AsRecorded, noise: Noise) -> Plan:
             ">=",
             pair_seconds=at.block_seconds,
             spent_s=at.spent_s,
-            budget_s=at.spent_s,
+            budget_s=at.budget_s,
             sigma_d=noise.sigma_d,
         )
-        assert difference is not None, "its budget is spent"
-        return _if_it_discriminates(verdict, difference)
+        return None if difference is None else _if_it_discriminates(verdict, difference)
 
     needed = needed_by(
         lambda queued, _: math.log(queued) - usual,

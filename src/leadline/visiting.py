@@ -368,9 +368,12 @@ class OpenVisit:
 
     @contextmanager
     def test(self, item: pytest.Item) -> Iterator[None]:
-        """A test's call: what the kernel says of the drive meanwhile fails it."""
+        """A test's call: what the kernel says of the drive meanwhile fails it.
+
+        So does a claim that it leaves unasserted, by a load of its fixtures too: those are there
+        before the call.
+        """
         begin = self.station.watch.mark()
-        judges = len(self._judges)
         try:
             yield
         # A skip and a fail are no Exceptions, and the drive has done what it has done.
@@ -383,11 +386,12 @@ class OpenVisit:
                 pytest.skip(str(error))
             raise
         finally:
+            judges, self._judges = self._judges, []
             self.station.live.clear()
         faults = self.kernel_faults.since(begin, item.nodeid)
         if faults:
             raise DriveFault(told(faults, self.drive))
-        forgotten = [claim for judge in self._judges[judges:] for claim in judge.unasserted()]
+        forgotten = [claim for judge in judges for claim in judge.unasserted()]
         if forgotten:
             raise NeverAsserted(
                 "stated and never asserted, so nobody knows whether it holds: "

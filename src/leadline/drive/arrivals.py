@@ -28,6 +28,9 @@ T = TypeVar("T")
 PAGE_S = 30.0
 OTHERS_SHARE = 0.01
 """What others may do on the drive meanwhile, as in `disturbances.OTHER_SHARE`."""
+OTHERS_ONE_OF = 16
+"""Of so many requests one may be somebody else's, too.  What the kernel cuts it cuts in each round
+of the eight that are in flight, for their buffers stay where they are: of sixteen, in two."""
 BUFFER_KB = 256
 """Room for some 3,000 requests a processor: of a slice that has more, the last are seen."""
 _ISSUED = re.compile(r"(\d+,\d+) \w+ \d+ \(.*?\) (\d+) \+ (\d+) ")
@@ -48,9 +51,11 @@ class Arrived:
 
     @property
     def least(self) -> int | None:
-        """What all but OTHERS_SHARE of the first ones reach, else the mean; None without any."""
+        """What all but OTHERS_SHARE of the first ones reach, and all but one of OTHERS_ONE_OF or
+        more; else the mean; None without any."""
         seen = self.firsts or (self.requests if self.seen_in == "stat" else ())
-        left = OTHERS_SHARE * sum(times for _, times in seen)
+        total = sum(times for _, times in seen)
+        left = max(OTHERS_SHARE * total, 1.0 if total >= OTHERS_ONE_OF else 0.0)
         for size, times in reversed(seen):
             left -= times
             if left < 0:

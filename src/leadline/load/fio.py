@@ -159,11 +159,12 @@ def slices_of(
         depth = _depth_read(batch.depths.get(names[0], ""), setting)
         bare = _slice(setting, measured, jobs, job=names[0], seed=seed, device_depth=depth)
         gap_s = None
+        started = 0.0
         if requests:
             origin = measured.first if origin is None else origin
+            started = measured.first - origin
             gap_s = None if drained is None else measured.first - drained
             drained = measured.last
-        started = measured.first - (origin or measured.first)
         begins = measured.first + joined_s + WARM_UP_S
         ends = measured.first + setting.seconds
         held = [count for at, count in in_flight if begins <= at < ends]

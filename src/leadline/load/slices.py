@@ -102,7 +102,8 @@ class Slice:
     latencies are theirs: fio's `lat` (submission to completion, seconds).  `little_ratio`
     is the mean number of requests in flight over the window against the offered depth;
     `in_flight_by_law` the same number by rate x mean latency.  `started` is in seconds
-    since the batch's first slice began, `began` in seconds of the rig's clock (Unix);
+    since the batch's first slice began, `began` in seconds of the rig's clock (Unix), both 0
+    where no request was done;
     `drain_s` is how long the last requests took after the slice's end, `gap_s` the time
     since the slice before had drained (None for the first).  `device_depth` is what the
     kernel said after it was set; `drive_depth` the mean number of requests that the drive
