@@ -156,11 +156,10 @@ def test_what_a_killed_run_had_is_given_back_when_no_other_has_any(
     next_host: Host,
     journal: Journal,
     short: Path,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(journals, "TURN_S", 0.0)
-    kept, lock = str(tmp_path / "journal"), f"{lease.DIRECTORY}/hugepages.lock"
+    kept, lock = str(short.parent / "journal"), f"{lease.DIRECTORY}/hugepages.lock"
     (short.parent / "meminfo").write_text(MEMINFO.replace("Free:     2", "Free:     9"))
     with pytest.raises(HostLost), reserved(host, journal, 1):
         short.write_text("7")

@@ -39,7 +39,6 @@ FIRST_RESCAN_S = 2.0  # most controllers notice by themselves
 RESCAN_EVERY_S = 5.0  # a rescan resets an empty port: too often, and a disk never spins up
 
 
-
 @dataclass(frozen=True)
 class PowerCycle:
     """A power cycle that went right.
