@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -135,6 +136,19 @@ class State:
         """Unmount what killed drive models left."""
         for mounted in _mounts_below(self.root.resolve()):
             mount.prepare(mounted)
+
+
+def made_up(prefix: str) -> str:
+    """A name for a rig of this process alone; what the dead left under such names is removed.
+
+    Of those only whose rig is down, and whose process has gone: it might yet start one.
+    """
+    for lock in (user_cache() / "leadline" / "virtual").glob(f"{prefix}-*.lock"):
+        state, process = State(lock.stem), lock.stem.removeprefix(f"{prefix}-")
+        if process.isdigit() and not Path("/proc", process).exists() and state.server() is None:
+            with contextlib.suppress(RigTrouble):  # somebody else may be removing it
+                state.forget()
+    return f"{prefix}-{os.getpid()}"
 
 
 def _mounts_below(folder: Path) -> list[Path]:
