@@ -24,7 +24,7 @@ from leadline.quantities import Load
 from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.verdict import Verdict
 from leadline.virtual import rig as virtual
-from leadline.virtual.request_log import read_request_log, true_rates
+from leadline.virtual.request_log import count_lost, read_request_log, true_rates
 from leadline.virtual.rig import Changes
 from leadline.virtual.state import State, made_up
 
@@ -86,7 +86,15 @@ class UnderTest:
         return settled.verdict
 
     def true_ratio(self, deep: int, shallow: int) -> float:
-        """By the log: what the drive did a second with so many in flight, over all its life."""
+        """By the log: what the drive did a second with so many in flight, over all its life.
+
+        RuntimeError where requests are missing from it.
+        """
+        if lost := count_lost(self.log):
+            raise RuntimeError(
+                f"{self.log}: {lost} requests are missing, so that it cannot tell the truth: "
+                "make room on that file system"
+            )
         rates = true_rates(read_request_log(self.log))
         return rates[deep].per_second / rates[shallow].per_second
 
