@@ -1,11 +1,14 @@
-"""The benchmarks of verdicts on virtual drives, without a rig: what they take for the truth."""
+"""The benchmarks of verdicts, without a rig: what they take for the truth, and their limits."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench import curves
+from bench.curves import Figures, share
 from bench.virtual_drive import UnderTest
 
 NO_RIG: Any = None
@@ -28,3 +31,39 @@ def test_a_log_from_which_requests_are_missing_tells_no_truth(tmp_path: Path) ->
     log.write_text("\n".join([*whole, '{"lost": 3}']) + "\n")
     with pytest.raises(RuntimeError, match="3 requests are missing"):
         drive.true_ratio(8, 1)
+
+
+# Curves, simulated.
+
+NEVER, ALWAYS = share([False] * 1000), share([True] * 1000)
+OFTEN = share([True] * 51 + [False] * 949)
+GOOD = Figures(
+    healthy_mean_s=85.0,
+    dip_mean_s=80.0,
+    longest_s=2080.0,
+    false_dips=NEVER,
+    false_dips_beside_a_dip=NEVER,
+    found=ALWAYS,
+    found_below_own_rate=ALWAYS,
+    missed=NEVER,
+    inconclusive=NEVER,
+    practice_s=2080.0,
+    practice_false_dips=ALWAYS,
+)
+
+
+@pytest.mark.parametrize(
+    ("rig", "figures", "kept"),
+    [
+        ("quiet", GOOD, True),
+        ("quiet", replace(GOOD, healthy_mean_s=104.1), False),
+        ("quiet", replace(GOOD, dip_mean_s=104.1), False),
+        ("disk", replace(GOOD, healthy_mean_s=424.0), True),
+        ("disk", replace(GOOD, false_dips=OFTEN), False),
+        ("disk", replace(GOOD, found=NEVER), False),
+        ("disk", replace(GOOD, inconclusive=OFTEN), False),
+        ("disk", replace(GOOD, inconclusive=ALWAYS), False),
+    ],
+)
+def test_each_limit_of_the_curves_is_one(rig: str, figures: Figures, kept: bool) -> None:
+    assert curves.within({"quiet": GOOD, "disk": GOOD} | {rig: figures}) is kept
