@@ -1,15 +1,17 @@
 """The benchmarks of verdicts, without a rig: what they take for the truth, and their limits."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench import curves
+from bench import curves, dips
 from bench.curves import Figures, share
 from bench.virtual_drive import UnderTest
+from leadline.verdict.verdict import Outcome, Reason, Verdict
 
 NO_RIG: Any = None
 SERVICE_NS = 10_000_000
@@ -67,3 +69,29 @@ GOOD = Figures(
 )
 def test_each_limit_of_the_curves_is_one(rig: str, figures: Figures, kept: bool) -> None:
     assert curves.within({"quiet": GOOD, "disk": GOOD} | {rig: figures}) is kept
+
+
+# On virtual drives.
+
+
+def verdict(outcome: Outcome, drive_s: float) -> Verdict:
+    reason: Reason = "budget" if outcome is Outcome.INCONCLUSIVE else "settled"
+    return Verdict(outcome, reason, ">=", 3.0, 8, "pair", drive_s, estimate=3.0)
+
+
+@pytest.mark.parametrize(
+    ("curve", "named", "kept"),
+    [
+        (verdict(Outcome.PASS, 104.0), True, True),
+        (verdict(Outcome.PASS, 104.1), True, False),
+        (verdict(Outcome.INCONCLUSIVE, 80.0), True, False),
+        (verdict(Outcome.PASS, 80.0), False, False),
+    ],
+)
+def test_each_limit_of_the_dips_is_one(
+    monkeypatch: pytest.MonkeyPatch, curve: Verdict, named: bool, kept: bool
+) -> None:
+    monkeypatch.setattr(dips, "under_test", lambda *_: nullcontext(NO_RIG))
+    monkeypatch.setattr(dips, "_curve", lambda _: curve)
+    monkeypatch.setattr(dips, "_dipped", lambda *_: {"named": named})
+    assert dips.measure(2, 1)["within_limits"] is kept
