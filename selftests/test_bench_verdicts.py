@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench import curves, dips
+from bench import curves, dips, truth
 from bench.curves import Figures, share
 from bench.virtual_drive import UnderTest
 from leadline.verdict.verdict import Outcome, Reason, Verdict
@@ -95,3 +95,34 @@ def test_each_limit_of_the_dips_is_one(
     monkeypatch.setattr(dips, "_curve", lambda _: curve)
     monkeypatch.setattr(dips, "_dipped", lambda *_: {"named": named})
     assert dips.measure(2, 1)["within_limits"] is kept
+
+
+def drive_of(true_ratio: float, inconclusive: int = 0, wrong: int = 0) -> dict[str, Any]:
+    return {
+        "truth": true_ratio,
+        "inconclusive": inconclusive,
+        "wrong": wrong,
+        "wall_over_drive": 1.1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("drives", "kept"),
+    [
+        ([drive_of(2.4), drive_of(3.6)], True),
+        ([drive_of(2.4), drive_of(3.6, wrong=1)], False),
+        ([drive_of(2.4, 1), drive_of(3.6, 1)], True),
+        ([drive_of(2.4, 1), drive_of(3.6, 2)], False),
+        ([drive_of(2.9, 20), drive_of(3.1, 20)], True),
+        ([drive_of(2.4, 20), drive_of(3.6, 20)], False),
+        ([drive_of(2.4), drive_of(3.6) | {"wall_over_drive": 1.16}], False),
+    ],
+)
+def test_each_limit_of_the_truth_is_one(
+    monkeypatch: pytest.MonkeyPatch, drives: list[dict[str, Any]], kept: bool
+) -> None:
+    """What is so near the threshold that it cannot be told from it may be INCONCLUSIVE."""
+    given = iter(drives)
+    monkeypatch.setattr(truth, "transport_ms_of", lambda _: 1.0)
+    monkeypatch.setattr(truth, "_figures", lambda *_: next(given))
+    assert truth.measure(20, [1.0] * len(drives))["within_limits"] is kept
