@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench import curves, dips, truth
+from bench import curves, dips, truth, verdict_speed
 from bench.curves import Figures, share
 from bench.virtual_drive import UnderTest
 from leadline.verdict.verdict import Outcome, Reason, Verdict
@@ -71,12 +71,23 @@ def test_each_limit_of_the_curves_is_one(rig: str, figures: Figures, kept: bool)
     assert curves.within({"quiet": GOOD, "disk": GOOD} | {rig: figures}) is kept
 
 
-# On virtual drives.
-
-
 def verdict(outcome: Outcome, drive_s: float) -> Verdict:
     reason: Reason = "budget" if outcome is Outcome.INCONCLUSIVE else "settled"
     return Verdict(outcome, reason, ">=", 3.0, 8, "pair", drive_s, estimate=3.0)
+
+
+@pytest.mark.parametrize(
+    ("came", "kept"),
+    [(verdict(Outcome.FAIL, 1.0), True), (verdict(Outcome.PASS, 1.0), False), (None, False)],
+)
+def test_a_verdict_that_is_none_is_not_a_fast_one(
+    monkeypatch: pytest.MonkeyPatch, came: Verdict | None, kept: bool
+) -> None:
+    monkeypatch.setattr(verdict_speed, "judge_ratio", lambda *_, **__: came)
+    assert verdict_speed.measure()["within_limits"] is kept
+
+
+# On virtual drives.
 
 
 @pytest.mark.parametrize(
