@@ -6,6 +6,7 @@ rig, batch by batch, by the functions that judge there.  Beside it stands the pr
 65 s run a depth, a dip being a rate 4 % or more below the mean of its neighbours.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -31,6 +32,7 @@ DEPTHS = range(1, 33)
 LEAST_SERVED = 0.05
 DIP = 0.08
 PRACTICE_S = 65.0
+SAID_EVERY = 100
 BATCH = 3
 """Triples between two looks."""
 COST_LIMIT_S = PRACTICE_S * len(DEPTHS) / 20
@@ -131,6 +133,8 @@ def within(figures: Mapping[str, Figures]) -> bool:
 def _figures(rig: Rig) -> Figures:
     healthy, dipped, hidden, practice = [], [], [], []
     for number in range(rig.drives):
+        if number % SAID_EVERY == 0:
+            print(f"drive {number} of {rig.drives}", file=sys.stderr, flush=True)
         rng = np.random.default_rng(number)
         drive = healthy_drive(rng)
         healthy.append(judge(rig, drive, rng, seed=number))

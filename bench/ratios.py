@@ -3,6 +3,7 @@
 Everything is seeded: but for the processor time, the figures are the same in every run.
 """
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -111,6 +112,7 @@ def cell_of(rig: Rig, off: float, runs: int) -> Cell:
     reasons = Counter(v.reason for v in verdicts if v.outcome is Outcome.INCONCLUSIVE)
     costs = [verdict.drive_seconds for verdict in verdicts]
     holds = [two_runs_hold(_rng(rig, off, run), rig, off) for run in range(runs)]
+    print(f"{rig.name}, {off:+.0%}: {runs} claims", file=sys.stderr, flush=True)
     return Cell(
         rig=rig.name,
         off=off,
@@ -129,6 +131,7 @@ def guards_of(rig: Rig, off: float, with_guards: Share) -> Guards:
     untold = verdicts_of(rig, off, runs, sigma_d=SIGMA_D)
     with without_correlation_guard():
         bare = verdicts_of(rig, off, runs, sigma_d=0.0)
+    print(f"{rig.name}, {off:+.0%}: {runs} without guards", file=sys.stderr, flush=True)
     return Guards(
         rig=rig.name,
         off=off,

@@ -289,8 +289,12 @@ def test_the_limits_are_a_tenth_and_a_fifth_of_two_long_runs() -> None:
     assert ratios.QUIET_COST_LIMITS_S == {0.2: 13.0, 0.1: 26.0}
 
 
-def test_the_benchmark_is_one_json_object_and_too_few_runs_prove_nothing() -> None:
+def test_the_benchmark_is_one_json_object_and_too_few_runs_prove_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     figures = json.loads(json.dumps(ratios.measure(runs=2)))
+    said = capsys.readouterr().err.splitlines()  # for it takes minutes
+    assert (said[0], len(said)) == ("quiet, +5%: 2 claims", 3 * 8 + 2 * 4)
     assert figures["claims_a_cell"] == 2
     assert {each["rig"] for each in figures["cells"]} == {"quiet", "noisy", "disk"}
     assert len(figures["cells"]) == 3 * 8

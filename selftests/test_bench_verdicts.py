@@ -4,11 +4,12 @@ import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from bench import curves, dips, truth, verdict_speed
+from bench import curves, dips, practice, truth, verdict_speed
 from bench.curves import Figures, share
 from bench.virtual_drive import UnderTest
 from leadline.verdict.verdict import Outcome, Reason, Verdict
@@ -106,6 +107,14 @@ def test_each_limit_of_the_dips_is_one(
     monkeypatch.setattr(dips, "_curve", lambda _: curve)
     monkeypatch.setattr(dips, "_dipped", lambda *_: {"named": named})
     assert dips.measure(2, 1)["within_limits"] is kept
+
+
+def test_each_run_of_the_practice_is_said_for_it_takes_an_hour(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    drive: Any = SimpleNamespace(slices=lambda *_: [SimpleNamespace(rate=700.0)])
+    assert practice._run(drive, 8, 65.0) == 700.0
+    assert capsys.readouterr().err == "700.0 requests a second in 65 s at depth 8\n"
 
 
 def drive_of(true_ratio: float, inconclusive: int = 0, wrong: int = 0) -> dict[str, Any]:
