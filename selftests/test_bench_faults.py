@@ -56,6 +56,23 @@ def test_every_fault_is_tried_or_said_not_to_be() -> None:
     assert not CASES.keys() & UNTRIED.keys()
 
 
+@pytest.mark.parametrize("name", ["V22", "V23"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_must_pass_though_it_is_hard_to_measure_is_not_far_above_its_limit(
+    name: str, seed: int
+) -> None:
+    """Eight times depth 1, where 3 is asked for, is no trial of a judge."""
+    (drive,) = drawn(name, seed).drives
+    profile: Any = drive.profile
+    gain = profile["channels"] * (1 + profile.get("overhead_ms", 0) / profile["read_ms"])
+    assert 3 < gain < 4.5
+    if name == "V23":
+        warm_up = profile["warm_up"]
+        a_minute = 60 / warm_up["seconds"] * (warm_up["factor"] - 1)
+        assert a_minute >= 0.4, "that much of the time a cold one takes"
+        assert warm_up["seconds"] >= 300, "it is not warm before the first slice"
+
+
 def test_a_miss_is_not_tried_again_because_another_verdict_was_void() -> None:
     case = drawn("V1", 1)
     claim = "depth_8_over_depth_1"
