@@ -15,6 +15,7 @@ from bench import fault_twins, faults
 from bench.fault_cases import BESIDE, CASES, FAULTY, UNTRIED, Case
 from bench.fault_rig import Ran, write_files
 from bench.faults import Tried, carry_out, drawn, measure, settled, wrong_of
+from leadline.errors import RigTrouble
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
 from leadline.inventory.rig import load_rig
@@ -208,6 +209,19 @@ def test_a_fault_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit):
         measure(["V99"])
     assert "unknown: V99; some of V1, V2" in capsys.readouterr().err
+
+
+def test_a_rig_that_does_not_come_up_is_no_limit_that_was_missed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(words: object) -> dict[str, object]:
+        raise RigTrouble("qemu-system-x86_64 is not installed")
+
+    monkeypatch.setattr(faults, "measure", measure)
+    monkeypatch.setattr("sys.argv", ["bench", "faults", "V6"])
+    assert front.main() == 3
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "bench faults: qemu-system-x86_64 is not installed\n")
 
 
 def of_twins(difference: str = "no-difference: NCQ on over off is 1.12 [1, 1.2]") -> Ran:
