@@ -36,7 +36,8 @@ BELIEVED = "believed"  # the status says off, and only the drive can tell otherw
 FALSE = "FALSE"  # said to be off, and is not
 UNNAMED = "UNNAMED"  # an error without PDU, port and step
 STAYS_OFF = "STAYS OFF"  # not on in the end
-WRONG = frozenset([FALSE, UNNAMED, STAYS_OFF])
+LATE = "LATE"  # over its deadline, and what is under way then
+WRONG = frozenset([FALSE, UNNAMED, STAYS_OFF, LATE])
 
 MENDED = frozenset([RECOVERED, UNVERIFIED])
 TOLD = frozenset([NAMED, UNVERIFIED])
@@ -176,6 +177,8 @@ def tried(world: World, outlet: int, outage: Outage | None = None) -> Tried:
     else:
         outcome = _outcome(world, outlet, verified=done.verified)
     seconds = world.now() - start
+    if seconds >= world.deadline_s + world.late_s and outcome not in WRONG:
+        outcome = LATE
     world.dialogue.faults = Faults(rewired=world.dialogue.faults.rewired)
     world.begin_anew()
     world.pdu.switch(outlet, True)

@@ -22,6 +22,7 @@ from bench.pdu_faults import (
 from leadline.errors import RigTrouble
 from leadline.power.pdu import Pdu, Switched
 from selftests.pdu_specimens import SPECIMENS
+from selftests.pdu_worlds import in_memory
 from selftests.power_world import quick
 
 __all__ = ["quick"]  # a fixture
@@ -117,6 +118,22 @@ def test_a_driver_that_does_wrong_is_found_out(
     found = measure([RPC3])
     assert found["wrong"] == [f"silent for 2 inputs on {RPC3}: {outcome}"]
     assert found["within_limits"] is False
+
+
+@pytest.mark.parametrize(("took_s", "outcome"), [(40.0, RECOVERED), (60.0, "LATE")])
+def test_a_deadline_that_does_not_end_it_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, took_s: float, outcome: str
+) -> None:
+    """30 s, and what is under way then."""
+
+    def switch(self: Pdu, outlet: int, on: bool, **given: Any) -> Switched:
+        done = real_switch(self, outlet, on, **given)
+        self.session.clock.sleep(took_s)
+        return done
+
+    monkeypatch.setattr(Pdu, "switch", switch)
+    with in_memory(RPC3) as world:
+        assert pdu_faults.tried(world, 3).outcome == outcome
 
 
 @pytest.mark.parametrize(
