@@ -342,7 +342,7 @@ CASES: Mapping[str, Callable[[random.Random], Case]] = {
 
 UNTRIED: Mapping[str, str] = {
     "V8": "no claim of stalls in the suite",
-    "V10b": "slow for good after a power cycle: no claim of the suite measures before and after one",
+    "V10b": "slow for good after a power cycle: no claim in the suite of rates before and after",
     "V15": "no claim of tails in the suite",
     "V17": "no test of the last sectors in the suite",
     "V18": "no test that reads a bad sector in the suite",
