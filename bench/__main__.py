@@ -5,6 +5,9 @@ import importlib
 import json
 import sys
 
+from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble, message_of
+from leadline.outcomes import error_exit_code
+
 NAMES = {
     "first_light": "the suite on the virtual rig, warm: wall time and the framework's share",
     "suite": "quick tests, wall time over drive time; two drives side by side (minutes)",
@@ -31,7 +34,11 @@ GROUPS = {"verdicts": ("ratios", "curves", "verdict_speed", "truth", "practice",
 
 
 def main() -> int:
-    """Run what is asked for; the exit code is 1 when a figure misses its limit."""
+    """Run what is asked for; the exit code is 1 when a figure misses its limit.
+
+    Where there is no figure, for a program that is missing or a guest that does not boot, it is
+    that of `leadline`, as 3 for the rig's trouble, and no other is run.
+    """
     listing = "\n".join(f"  {name:14} {what}" for name, what in NAMES.items())
     listing += "".join(f"\n  {name:14} all of: {', '.join(of)}" for name, of in GROUPS.items())
     parser = argparse.ArgumentParser(
@@ -55,7 +62,11 @@ def main() -> int:
     within = True
     for name in [one for each in asked for one in GROUPS.get(each, (each,))]:
         measure = importlib.import_module(f"bench.{name}").measure
-        figures = measure(own) if own else measure()
+        try:
+            figures = measure(own) if own else measure()
+        except (DriveFault, RigTrouble, Misuse, Inconclusive) as error:
+            print(f"bench {name}: {message_of(error)}", file=sys.stderr)
+            return error_exit_code(error)
         print(json.dumps({"benchmark": name, **figures}), flush=True)
         within = within and bool(figures["within_limits"])
     return 0 if within else 1

@@ -6,6 +6,7 @@ rig, batch by batch, by the functions that judge there.  Beside it stands the pr
 65 s run a depth, a dip being a rate 4 % or more below the mean of its neighbours.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -31,12 +32,15 @@ DEPTHS = range(1, 33)
 LEAST_SERVED = 0.05
 DIP = 0.08
 PRACTICE_S = 65.0
+SAID_EVERY = 100
 BATCH = 3
 """Triples between two looks."""
 COST_LIMIT_S = PRACTICE_S * len(DEPTHS) / 20
 FALSE_DIPS_LIMIT = 0.01
 FOUND_LIMIT = 0.95
 """Of dips below the mean of the neighbours, which is what the claim is about."""
+INCONCLUSIVE_LIMIT = 0.05
+"""Of healthy drives: who never decides finds no false dip either."""
 
 
 @dataclass(frozen=True)
@@ -105,23 +109,32 @@ class Figures:
 def measure() -> dict[str, object]:
     """Cost and errors by rig; an error rate holds its limit when its interval's end does."""
     figures = {name: _figures(rig) for name, rig in RIGS.items()}
-    dearest = max(figures["quiet"].healthy_mean_s, figures["quiet"].dip_mean_s)
-    within = dearest <= COST_LIMIT_S and all(
-        each.false_dips.high <= FALSE_DIPS_LIMIT and each.found.low >= FOUND_LIMIT
-        for each in figures.values()
-    )
     return {
         "rigs": {name: _rounded(asdict(each)) for name, each in figures.items()},
         "quiet_mean_s_limit": COST_LIMIT_S,
         "false_dips_limit": FALSE_DIPS_LIMIT,
         "found_limit": FOUND_LIMIT,
-        "within_limits": within,
+        "inconclusive_limit": INCONCLUSIVE_LIMIT,
+        "within_limits": within(figures),
     }
+
+
+def within(figures: Mapping[str, Figures]) -> bool:
+    """Whether every limit is kept, the one on cost on the quiet rig."""
+    quiet = figures["quiet"]
+    return max(quiet.healthy_mean_s, quiet.dip_mean_s) <= COST_LIMIT_S and all(
+        each.false_dips.high <= FALSE_DIPS_LIMIT
+        and each.found.low >= FOUND_LIMIT
+        and each.inconclusive.rate <= INCONCLUSIVE_LIMIT
+        for each in figures.values()
+    )
 
 
 def _figures(rig: Rig) -> Figures:
     healthy, dipped, hidden, practice = [], [], [], []
     for number in range(rig.drives):
+        if number % SAID_EVERY == 0:
+            print(f"drive {number} of {rig.drives}", file=sys.stderr, flush=True)
         rng = np.random.default_rng(number)
         drive = healthy_drive(rng)
         healthy.append(judge(rig, drive, rng, seed=number))

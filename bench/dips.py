@@ -33,16 +33,19 @@ def measure(healthy_runs: int = HEALTHY_RUNS, dips: int = DIPS) -> dict[str, obj
             clean = [_curve(drive) for _ in range(healthy_runs)]
         found = [_dipped(Path(folder), 2 + secrets.randbelow(30)) for _ in range(dips)]
     passed = sum(each.outcome is Outcome.PASS for each in clean)
+    drive_s = round(mean(each.drive_seconds for each in clean), 1) if clean else 0.0
     return {
         "healthy": {
             "runs": healthy_runs,
             "clean": passed,
-            "mean_drive_s": round(mean(each.drive_seconds for each in clean), 1) if clean else None,
+            "mean_drive_s": drive_s,
             "lowest": [round(each.estimate or 0.0, 3) for each in clean],
         },
         "dips": found,
         "mean_drive_s_limit": COST_LIMIT_S,
-        "within_limits": passed == healthy_runs and all(each["named"] for each in found),
+        "within_limits": passed == healthy_runs
+        and drive_s <= COST_LIMIT_S
+        and all(each["named"] for each in found),
     }
 
 

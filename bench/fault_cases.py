@@ -231,16 +231,23 @@ def ignores_flush(chance: random.Random) -> Case:
 
 
 def noisy(chance: random.Random) -> Case:
-    profile = {"distribution": "exponential", "read_ms": round(chance.uniform(16, 28), 1)}
+    """Four channels, where the limit is 3: two slices compared are wrong now and then."""
+    read_ms = round(chance.uniform(16, 28), 1)
+    profile = {"channels": 4, "read_ms": read_ms, "distribution": "exponential"}
     stalls = [{"after_s": 0, "seconds": 0.06, "every_s": round(chance.uniform(0.4, 0.7), 2)}]
     drives = sata({**profile, "faults": {"stalls": stalls}})
     return Case("V22", "noisy", drives[:1], {EIGHT: ("pass", "")})
 
 
 def warms_up(chance: random.Random) -> Case:
-    seconds = chance.randint(40, 120)
-    drives = sata({"warm_up": {"seconds": seconds, "factor": 1.1}})
-    return Case("V23", f"10 % slower in {seconds} s", drives[:1], {EIGHT: ("pass", "")})
+    """About a tenth above the limit, and as much is lost while some slices run.
+
+    It is warm long after the run.  Depth 8 a minute after depth 1 would be below the limit.
+    """
+    factor = round(chance.uniform(3, 5), 1)
+    profile = {"channels": 3, "read_ms": 10, "overhead_ms": 0.6}
+    drives = sata({**profile, "warm_up": {"seconds": 300, "factor": factor}})
+    return Case("V23", f"{factor} times as slow in 300 s", drives[:1], {EIGHT: ("pass", "")})
 
 
 def disk(chance: random.Random) -> Case:
@@ -335,6 +342,7 @@ CASES: Mapping[str, Callable[[random.Random], Case]] = {
 
 UNTRIED: Mapping[str, str] = {
     "V8": "no claim of stalls in the suite",
+    "V10b": "slow for good after a power cycle: no claim in the suite of rates before and after",
     "V15": "no claim of tails in the suite",
     "V17": "no test of the last sectors in the suite",
     "V18": "no test that reads a bad sector in the suite",

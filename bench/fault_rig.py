@@ -5,7 +5,6 @@ are those of the shipped matrix, by class.
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from leadline.host.connection import open_host
 from leadline.inventory.document import read
 from leadline.inventory.rig import Rig, load_rig
 from leadline.virtual import rig as virtual
-from leadline.virtual.state import State
+from leadline.virtual.state import State, made_up
 
 PACKAGE = Path(leadline.__file__).parent
 DEADLINE_S = 1800.0
@@ -184,7 +183,7 @@ def running(
     folder: Path, drives: Sequence[Seeded], kernel_arguments: str = ""
 ) -> Iterator[tuple[Rig, Path]]:
     """The rig, up for as long as the block lasts, and its matrix."""
-    name = f"seeded-{os.getpid()}"
+    name = made_up("seeded")
     path, matrix = write_files(folder, name, drives, kernel_arguments)
     rig = load_rig(path)
     try:

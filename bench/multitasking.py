@@ -22,7 +22,7 @@ from leadline.drive import queue_depth
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import random_read
 from leadline.plans import alternating
-from leadline.trace.fitting import Fitted, fit
+from leadline.trace.fitting import Fitted, Reach, fit
 from leadline.trace.gain import FEWEST_ROUNDS, Estimate, gain_of, overall
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
@@ -167,9 +167,10 @@ def _gains(folder: Path, which: str, kind: Kind, asked: tuple[int, int, Sequence
     with under_test(folder, kind.profile, kernel_arguments=kind.kernel_arguments) as drive:
         fits = {name: _fitted(drive, name, requests) for name in names}
         rounds: dict[str, list[Round]] = {name: [] for name in names}
+        reach = Reach()  # of all of them: they read files that they have in common
         for number in range(count):
             for name, fitted in fits.items():
-                rounds[name].append(_round(drive, kind, name, fitted, number))
+                rounds[name].append(_round(drive, kind, name, fitted, number, reach))
             print(f"{which}: round {number + 1} of {count}", file=sys.stderr, flush=True)
         return Gains(_transport_ms(drive), rounds)
 
@@ -187,12 +188,14 @@ def _fitted(drive: UnderTest, name: str, requests: int) -> Fitted:
     )
 
 
-def _round(drive: UnderTest, kind: Kind, name: str, fitted: Fitted, number: int) -> Round:
+def _round(
+    drive: UnderTest, kind: Kind, name: str, fitted: Fitted, number: int, reach: Reach
+) -> Round:
     depths = DEPTHS[:1] if kind.kernel_arguments else DEPTHS
     done: dict[int, Replayed] = {}
-    for place, side in enumerate(alternating(number, len(depths)), number * len(depths)):
+    for side in alternating(number, len(depths)):
         drive.host.write_value(queue_depth.path(drive.drive), str(depths[side]))
-        trace, in_flight = fitted.of_replay(place), LOADS[name].in_flight
+        trace, in_flight = reach.next_of(fitted), LOADS[name].in_flight
         done[side] = replay(drive.host, drive.drive.node, trace, in_flight, "fast", writes=True)
     return Round(off=done[0], on=done.get(1))
 

@@ -53,7 +53,8 @@ def measure(
         "slow_unit": {"answer_s": ANSWER_S, **slow},
         "side_by_side": together,
         "side_by_side_limit": SIDE_BY_SIDE_LIMIT,
-        "recovery_s": recovered,
+        # JSON has no infinity: null is never.
+        "recovery_s": {name: s if math.isfinite(s) else None for name, s in recovered.items()},
         "recovery_limit_s": RECOVERY_LIMIT_S,
         "within_limits": all(each["high"] <= RATIO_LIMIT for each in at_once.values())
         and together["high"] <= SIDE_BY_SIDE_LIMIT

@@ -4,6 +4,7 @@ Two runs of 65 s cost 130 s of drive time, so a few pairs of them are recorded, 
 depth 8 is then compared with any at depth 1: what the practice might have said as well.
 """
 
+import sys
 import tempfile
 from collections.abc import Sequence
 from itertools import product
@@ -54,4 +55,6 @@ def _figures(
 def _run(drive: UnderTest, depth: int, run_s: float) -> float:
     """Requests a second, over one long run."""
     (measured,) = drive.slices(random_read(), [SliceSetting(depth, offered_for(depth), run_s)])
+    said = f"{measured.rate:.1f} requests a second in {run_s:g} s at depth {depth}"
+    print(said, file=sys.stderr, flush=True)
     return measured.rate

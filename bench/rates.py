@@ -1,20 +1,23 @@
 """Rates of slices against the same fio job run by hand on the same rig, interleaved."""
 
 import json
+import tempfile
 from pathlib import Path
 from statistics import median
 
-import leadline
+from bench.virtual_drive import under_test
 from leadline.drive import queue_depth
-from leadline.drive.bind import Drive, bind
-from leadline.host.connection import Host, open_host
-from leadline.inventory.rig import load_rig
+from leadline.drive.bind import Drive
+from leadline.host.connection import Host
 from leadline.load.fio import run_slices
 from leadline.load.slices import SliceSetting, offered_for
 from leadline.load.workload import random_read
-from leadline.virtual import rig as virtual
 
-RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
+PROFILE = """\
+channels: 8
+read_ms: 10
+write_ms: 3
+"""
 DEPTHS = (1, 8)
 ROUNDS = 8
 # Long enough that what a job by hand loses at its start and end is no part of the figure.
@@ -24,11 +27,8 @@ LIMIT = 0.02
 
 def measure() -> dict[str, object]:
     """Median rates both ways and their ratio, by device queue depth."""
-    rig = load_rig(RIG)
-    with virtual.running(rig), open_host(rig.host) as host:
-        drive = bind(host, rig.drive("ssd1"))
-        host.write_value(f"/sys/block/{drive.name}/queue/scheduler", "none")
-        figures = {depth: _compare(host, drive, depth) for depth in DEPTHS}
+    with tempfile.TemporaryDirectory() as folder, under_test(Path(folder), PROFILE) as one:
+        figures = {depth: _compare(one.host, one.drive, depth) for depth in DEPTHS}
     ratios = [float(each["ratio"]) for each in figures.values()]
     return {
         "requests_per_second": figures,

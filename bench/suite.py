@@ -12,7 +12,6 @@ after the other, and side by side by two workers.
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -30,7 +29,7 @@ import leadline
 from leadline.inventory.document import read
 from leadline.inventory.rig import load_rig
 from leadline.virtual import rig as virtual
-from leadline.virtual.state import State
+from leadline.virtual.state import State, made_up
 
 PROFILES = Path(leadline.__file__).parent / "rigs" / "profiles"
 UNDER_LOAD = ("drive",)
@@ -80,7 +79,7 @@ def measure() -> dict[str, object]:
 
 def one_drive(folder: Path, rounds: int = ROUNDS) -> dict[str, Any]:
     """The AHCI drive by itself."""
-    path = rig_file(folder, f"suite-one-{os.getpid()}", [ahci_drive()])
+    path = rig_file(folder, made_up("suite-one"), [ahci_drive()])
     with up(path):
         runs = [hil(path, folder) for _ in range(rounds)]
     ratio = median(run.wall_s / run.drive_s for run in runs)
@@ -95,7 +94,7 @@ def one_drive(folder: Path, rounds: int = ROUNDS) -> dict[str, Any]:
 def two_drives(folder: Path, rounds: int = ROUNDS) -> dict[str, Any]:
     """Two SCSI drives on controllers of their own, one after the other and side by side."""
     drives = [scsi_drive(folder, number) for number in (1, 2)]
-    path = rig_file(folder, f"suite-two-{os.getpid()}", drives)
+    path = rig_file(folder, made_up("suite-two"), drives)
     pairs = []
     with up(path):
         for n in range(rounds):

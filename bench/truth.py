@@ -7,6 +7,7 @@ the drive takes its time, too.
 
 import tempfile
 from collections.abc import Sequence
+from math import log, log1p
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -25,6 +26,10 @@ AIMS = (2.4, 2.85, 3.15, 3.6, 7.0)
 RUNS = 20
 READ_MS = 4.0
 OVERHEAD_LIMIT = 1.15
+FAR = 0.1
+"""A truth that is so far from the threshold, as a share of it, is to be told from it."""
+INCONCLUSIVE_LIMIT = 0.05
+"""Share of the verdicts on such drives: who never decides is never wrong."""
 EIGHT_CHANNELS = """\
 channels: 8
 read_ms: 8
@@ -49,6 +54,8 @@ def measure(runs: int = RUNS, aims: Sequence[float] = AIMS) -> dict[str, object]
     wrong = sum(each["wrong"] for each in drives)
     interval = binomtest(wrong, runs * len(drives)).proportion_ci(0.95, method="exact")
     overhead = max(each["wall_over_drive"] for each in drives)
+    far = [each for each in drives if abs(log(each["truth"] / THRESHOLD)) >= log1p(FAR)]
+    undecided = sum(each["inconclusive"] for each in far) / max(1, runs * len(far))
     return {
         "threshold": THRESHOLD,
         "transport_ms": round(transport_ms, 3),
@@ -56,8 +63,12 @@ def measure(runs: int = RUNS, aims: Sequence[float] = AIMS) -> dict[str, object]
         "wrong": wrong,
         "of": runs * len(drives),
         "wrong_share_interval": [round(interval.low, 4), round(interval.high, 4)],
+        "inconclusive_share_far_off": round(undecided, 4),
+        "inconclusive_limit": INCONCLUSIVE_LIMIT,
         "wall_over_drive_limit": OVERHEAD_LIMIT,
-        "within_limits": wrong == 0 and overhead <= OVERHEAD_LIMIT,
+        "within_limits": wrong == 0
+        and undecided <= INCONCLUSIVE_LIMIT
+        and overhead <= OVERHEAD_LIMIT,
     }
 
 

@@ -1,6 +1,5 @@
 """A virtual drive of a given profile under the product's own judge, and its log of requests."""
 
-import os
 import secrets
 import sys
 import time
@@ -25,9 +24,9 @@ from leadline.quantities import Load
 from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.verdict import Verdict
 from leadline.virtual import rig as virtual
-from leadline.virtual.request_log import read_request_log, true_rates
+from leadline.virtual.request_log import count_lost, read_request_log, true_rates
 from leadline.virtual.rig import Changes
-from leadline.virtual.state import State
+from leadline.virtual.state import State, made_up
 
 RIG = Path(leadline.__file__).parent / "rigs" / "virtual.yaml"
 SLOT = "ssd1"
@@ -87,7 +86,15 @@ class UnderTest:
         return settled.verdict
 
     def true_ratio(self, deep: int, shallow: int) -> float:
-        """By the log: what the drive did a second with so many in flight, over all its life."""
+        """By the log: what the drive did a second with so many in flight, over all its life.
+
+        RuntimeError where requests are missing from it.
+        """
+        if lost := count_lost(self.log):
+            raise RuntimeError(
+                f"{self.log}: {lost} requests are missing, so that it cannot tell the truth: "
+                "make room on that file system"
+            )
         rates = true_rates(read_request_log(self.log))
         return rates[deep].per_second / rates[shallow].per_second
 
@@ -105,19 +112,21 @@ def under_test(
     path.write_text(IDENTITY + profile)
     rig = load_rig(_rig_of_its_own(folder))
     changes = Changes(profiles={SLOT: path}, kernel_arguments=kernel_arguments)
-    with (
-        virtual.running(rig, changes, say=lambda _: None),
-        open_host(rig.host) as host,
-    ):
-        drive = bind(host, rig.drive(SLOT))
-        host.write_value(f"/sys/block/{drive.name}/queue/scheduler", "none")
-        yield UnderTest(host, drive, State(rig.name).medium(SLOT) / "requests.jsonl")
-    State(rig.name).forget()
+    try:
+        with (
+            virtual.running(rig, changes, say=lambda _: None),
+            open_host(rig.host) as host,
+        ):
+            drive = bind(host, rig.drive(SLOT))
+            host.write_value(f"/sys/block/{drive.name}/queue/scheduler", "none")
+            yield UnderTest(host, drive, State(rig.name).medium(SLOT) / "requests.jsonl")
+    finally:
+        State(rig.name).forget()
 
 
 def _rig_of_its_own(folder: Path) -> Path:
     """The packaged rig under another name: a user's stays alone, and benches do not meet."""
-    name = f"bench-{os.getpid()}"
+    name = made_up("bench")
     text = RIG.read_text()
     for old, new in (
         ("rig: virtual", f"rig: {name}"),

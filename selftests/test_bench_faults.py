@@ -15,6 +15,7 @@ from bench import fault_twins, faults
 from bench.fault_cases import BESIDE, CASES, FAULTY, UNTRIED, Case
 from bench.fault_rig import Ran, write_files
 from bench.faults import Tried, carry_out, drawn, measure, settled, wrong_of
+from leadline.errors import RigTrouble
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
 from leadline.inventory.rig import load_rig
@@ -54,6 +55,24 @@ def test_every_fault_is_tried_or_said_not_to_be() -> None:
     numbered = {name for name in (*CASES, *UNTRIED) if re.fullmatch(r"V\d+", name)}
     assert numbered == {f"V{number}" for number in range(1, 26)}
     assert not CASES.keys() & UNTRIED.keys()
+    assert "V10b" in UNTRIED, "a drive that is late is tried, one that is slow from then on is not"
+
+
+@pytest.mark.parametrize("name", ["V22", "V23"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_must_pass_though_it_is_hard_to_measure_is_not_far_above_its_limit(
+    name: str, seed: int
+) -> None:
+    """Eight times depth 1, where 3 is asked for, is no trial of a judge."""
+    (drive,) = drawn(name, seed).drives
+    profile: Any = drive.profile
+    gain = profile["channels"] * (1 + profile.get("overhead_ms", 0) / profile["read_ms"])
+    assert 3 < gain < 4.5
+    if name == "V23":
+        warm_up = profile["warm_up"]
+        a_minute = 60 / warm_up["seconds"] * (warm_up["factor"] - 1)
+        assert a_minute >= 0.4, "that much of the time a cold one takes"
+        assert warm_up["seconds"] >= 300, "it is not warm before the first slice"
 
 
 def test_a_miss_is_not_tried_again_because_another_verdict_was_void() -> None:
@@ -190,6 +209,19 @@ def test_a_fault_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit):
         measure(["V99"])
     assert "unknown: V99; some of V1, V2" in capsys.readouterr().err
+
+
+def test_a_rig_that_does_not_come_up_is_no_limit_that_was_missed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(words: object) -> dict[str, object]:
+        raise RigTrouble("qemu-system-x86_64 is not installed")
+
+    monkeypatch.setattr(faults, "measure", measure)
+    monkeypatch.setattr("sys.argv", ["bench", "faults", "V6"])
+    assert front.main() == 3
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "bench faults: qemu-system-x86_64 is not installed\n")
 
 
 def of_twins(difference: str = "no-difference: NCQ on over off is 1.12 [1, 1.2]") -> Ran:

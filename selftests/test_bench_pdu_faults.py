@@ -8,10 +8,21 @@ from typing import Any
 import pytest
 
 from bench import pdu_faults
-from bench.pdu_faults import BELIEVED, MENDED, NAMED, RECOVERED, UNVERIFIED, Tried, measure, table
+from bench.pdu_faults import (
+    BELIEVED,
+    MENDED,
+    NAMED,
+    RECOVERED,
+    UNVERIFIED,
+    Tried,
+    measure,
+    right_on,
+    table,
+)
 from leadline.errors import RigTrouble
 from leadline.power.pdu import Pdu, Switched
 from selftests.pdu_specimens import SPECIMENS
+from selftests.pdu_worlds import in_memory
 from selftests.power_world import quick
 
 __all__ = ["quick"]  # a fixture
@@ -79,9 +90,18 @@ def says_little(outlet: int, on: bool) -> Switched:
     raise RigTrouble("it did not work")
 
 
+def cannot_tell(outlet: int, on: bool) -> Switched:
+    return Switched(outlet, on, False, 0.0, 1, 0.0)
+
+
 @pytest.mark.parametrize(
     ("wrong_at", "how", "outcome"),
-    [(False, says_so, "FALSE"), (False, says_little, "UNNAMED"), (True, says_so, "STAYS OFF")],
+    [
+        (False, says_so, "FALSE"),
+        (False, says_little, "UNNAMED"),
+        (True, says_so, "STAYS OFF"),
+        (False, cannot_tell, UNVERIFIED),
+    ],
 )
 def test_a_driver_that_does_wrong_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
@@ -98,6 +118,40 @@ def test_a_driver_that_does_wrong_is_found_out(
     found = measure([RPC3])
     assert found["wrong"] == [f"silent for 2 inputs on {RPC3}: {outcome}"]
     assert found["within_limits"] is False
+
+
+@pytest.mark.parametrize(("took_s", "outcome"), [(40.0, RECOVERED), (60.0, "LATE")])
+def test_a_deadline_that_does_not_end_it_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, took_s: float, outcome: str
+) -> None:
+    """30 s, and what is under way then."""
+
+    def switch(self: Pdu, outlet: int, on: bool, **given: Any) -> Switched:
+        done = real_switch(self, outlet, on, **given)
+        self.session.clock.sleep(took_s)
+        return done
+
+    monkeypatch.setattr(Pdu, "switch", switch)
+    with in_memory(RPC3) as world:
+        assert pdu_faults.tried(world, 3).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("family", "fault", "right"),
+    [
+        ("baytech-rpc3", "silent for good", {NAMED}),
+        ("baytech-rpc3", "lying status: off", {BELIEVED}),
+        ("control-line", "silent for good", {NAMED, UNVERIFIED}),
+        ("lcus", "silent for good", {NAMED, UNVERIFIED}),
+        ("lcus", "silent for 2 inputs", {RECOVERED}),
+        ("lcus", "stuck outlet", {NAMED}),
+    ],
+)
+def test_a_unit_that_can_tell_is_not_unverified(family: str, fault: str, right: set[str]) -> None:
+    """But for a board that may be mute by make, and said nothing."""
+    units = [one for one in SPECIMENS if one.family == family]
+    unit = next((one for one in units if one.tells()), units[0])
+    assert right_on(unit, ROWS[fault]) == right
 
 
 def test_what_is_wrong_for_one_fault_is_right_for_another(

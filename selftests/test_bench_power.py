@@ -1,6 +1,7 @@
 """The benchmark of power control, at small sizes: that it measures, compares and limits."""
 
 import json
+import math
 import threading
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,7 @@ def test_recovery_is_counted_from_when_the_port_is_back(tmp_path: Path, quick: N
         ("against_powerman", {"on": {**RATIO, "high": 1.01}}),
         ("side_by_side", {**RATIO, "high": 1.31}),
         ("recoveries", {"after 1 s": 5.1}),
+        ("recoveries", {"after 1 s": math.inf}),
     ],
 )
 def test_each_limit_is_one(
@@ -102,3 +104,4 @@ def test_each_limit_is_one(
     json.dumps(measure())
     monkeypatch.setattr(power, name, lambda *_, **__: worse)
     assert measure()["within_limits"] is False
+    json.dumps(measure(), allow_nan=False)

@@ -255,6 +255,7 @@ GOOD = [
     cell("noisy", 0.05, share(3, 1000), 110.0),
     cell("noisy", 0.01, share(30, 1000), 130.0),
 ]
+SHY = cell("quiet", 0.2, share(0, 1000), 8.0)
 NEEDED = Guards("noisy", 0.05, share(0, 1000), share(20, 1000), share(5, 1000))
 
 
@@ -267,6 +268,13 @@ NEEDED = Guards("noisy", 0.05, share(0, 1000), share(20, 1000), share(5, 1000))
         ([*GOOD, cell("quiet", -0.2, share(0, 1000), 13.1)], [NEEDED], ["quiet_mean_drive_s"]),
         ([*GOOD, cell("quiet", 0.1, share(0, 1000), 26.1)], [NEEDED], ["quiet_mean_drive_s"]),
         ([*GOOD, cell("disk", 0.1, share(0, 1000), 60.0)], [NEEDED], []),
+        ([*GOOD, replace(SHY, inconclusive={"budget": 0.01, "void": 0.0})], [NEEDED], []),
+        (
+            [*GOOD, replace(SHY, inconclusive={"budget": 0.01, "void": 0.001})],
+            [NEEDED],
+            ["quiet_inconclusive"],
+        ),
+        ([*GOOD, replace(SHY, rig="disk", inconclusive={"budget": 1.0})], [NEEDED], []),
         (GOOD, [replace(NEEDED, without_guards=share(5, 1000))], ["guards_are_needed"]),
     ],
 )
@@ -281,8 +289,12 @@ def test_the_limits_are_a_tenth_and_a_fifth_of_two_long_runs() -> None:
     assert ratios.QUIET_COST_LIMITS_S == {0.2: 13.0, 0.1: 26.0}
 
 
-def test_the_benchmark_is_one_json_object_and_too_few_runs_prove_nothing() -> None:
+def test_the_benchmark_is_one_json_object_and_too_few_runs_prove_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     figures = json.loads(json.dumps(ratios.measure(runs=2)))
+    said = capsys.readouterr().err.splitlines()  # for it takes minutes
+    assert (said[0], len(said)) == ("quiet, +5%: 2 claims", 3 * 8 + 2 * 4)
     assert figures["claims_a_cell"] == 2
     assert {each["rig"] for each in figures["cells"]} == {"quiet", "noisy", "disk"}
     assert len(figures["cells"]) == 3 * 8

@@ -3,17 +3,25 @@
 The judge, the traces and the drive model are the real ones; only the kernel and the clock are not.
 """
 
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from bench import multitasking
 from bench.multitasking import ABOUT_ZERO, KINDS, REQUESTS, Gains, as_expected
 from bench.virtual_drive import IDENTITY
 from leadline.judge_gain import look_at_gain
 from leadline.plans import Noise
 from leadline.statements import Gain
+from leadline.trace.fitting import Reach
 from leadline.trace.gain import Estimate, gain_of, overall
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
-from leadline.trace.rounds import ReplayedTrace
+from leadline.trace.rounds import Replayed, ReplayedTrace, Times
+from leadline.trace.trace import Trace
 from leadline.verdict.verdict import Outcome
 from leadline.virtual.profile import Profile, load_profile
 from selftests.simulated_replay import SimulatedRounds
@@ -101,3 +109,28 @@ def test_the_bench_expects_just_that(found: dict[str, tuple[ReplayedTrace, ...]]
     slow = seen(12.0)  # so long a way to the drive would explain it all
     assert slow["reorders"].by_transport == pytest.approx(0.5, abs=0.1)
     assert not as_expected(slow)
+
+
+def test_no_replay_of_the_bench_lies_where_another_has_read_whichever_load_it_was_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loads read files that they have in common, and the drive's cache would answer."""
+    replays: list[Trace] = []
+    host = SimpleNamespace(read_file=lambda _: b"16777216", write_value=lambda *_: None)
+    drive: Any = SimpleNamespace(host=host, drive=SimpleNamespace(name="sda", node="/dev/sda"))
+
+    def replay(host: object, node: str, trace: Trace, *_: object, **__: object) -> Replayed:
+        replays.append(trace)
+        return Replayed(Times(1, 1.0), Times(), 1.0)
+
+    monkeypatch.setattr(multitasking, "under_test", lambda *_, **__: nullcontext(drive))
+    monkeypatch.setattr(multitasking, "replay", replay)
+    monkeypatch.setattr(multitasking, "_transport_ms", lambda _: 1.0)
+    names = list(LOADS)[:2]
+    multitasking._gains(tmp_path, "reorders", KINDS["reorders"], (40, 2, names))
+    reach = Reach()
+    fits = [multitasking._fitted(drive, name, 40) for name in names]
+    asked = [reach.next_of(fitted) for _ in range(2) for fitted in fits for _ in "01"]
+    assert len(replays) == len(asked) == 8
+    assert all(one.equals(other) for one, other in zip(replays, asked, strict=True))
+    assert not replays[2].equals(fits[1].trace), "the first of a load lies beyond the one before"

@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -37,7 +38,7 @@ from leadline.virtual.machine import (
 from leadline.virtual.pdus import units
 from leadline.virtual.profile import digest, load_profile
 from leadline.virtual.server import Options, Server
-from leadline.virtual.state import State
+from leadline.virtual.state import State, made_up
 
 VIRTUAL = packaged("rigs/virtual.yaml").resolve()
 PROFILES = VIRTUAL.parent / "profiles"
@@ -360,6 +361,21 @@ def test_a_dead_rig_is_down_and_what_it_left_is_removed() -> None:
     assert state.take()
     state.forget()
     assert list(state.root.parent.glob("dead*")) == []
+
+
+def test_what_a_dead_process_left_of_its_rig_goes_when_another_makes_one_up() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    dead, ours, users = map(State, (f"b-{process.pid}", f"b-{os.getpid()}", "b-one"))
+    for state in (dead, ours, users):
+        state.log.mkdir(parents=True)
+        state.root.with_name(f"{state.name}.lock").touch()
+    with held(dead.name):
+        assert made_up("b") == ours.name
+        assert dead.root.exists()  # it is going down yet
+    assert made_up("b") == ours.name
+    left = {path.name for path in ours.root.parent.iterdir()}
+    assert left == {ours.name, f"{ours.name}.lock", "b-one", "b-one.lock"}
 
 
 def test_a_drives_request_log_outlives_its_rig_and_its_data_does_not() -> None:

@@ -2,7 +2,9 @@
 
 The power is cut by a PDU and proven to be off, by readback and by the drive's absence;
 a drive that returns with another serial number, firmware, capacity or a slower link has
-failed, whatever it says of itself.
+failed, whatever it says of itself.  Who it is is read as in `test_identity` (ATA8-ACS 7.16,
+SPC-4 6.4 and 7.8); how long it may take is what Linux waits for a drive before it resets it
+(ata_eh_reset_timeouts in drivers/ata/libata-eh.c), by the limit of its class.
 """
 
 import pytest

@@ -9,7 +9,7 @@ import pytest
 import leadline
 from leadline.inventory.rig import Rig, load_rig
 from leadline.virtual import rig as virtual
-from leadline.virtual.state import State
+from leadline.virtual.state import State, made_up
 
 RIGS = Path(leadline.__file__).parent / "rigs"
 
@@ -32,7 +32,7 @@ def make_rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeRig]:
     made: list[str] = []
 
     def make(name: str, *changes: tuple[str, str]) -> Path:
-        unique = f"{name}-{os.getpid()}"
+        unique = made_up(name)
         made.append(unique)
         text = (RIGS / "virtual.yaml").read_text()
         for old, new in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -134,3 +135,29 @@ class State:
         """Unmount what killed drive models left."""
         for mounted in mount.below(self.root.resolve()):
             mount.prepare(mounted)
+<<<<<<< HEAD
+=======
+
+
+def made_up(prefix: str) -> str:
+    """A name for a rig of this process alone; what the dead left under such names is removed.
+
+    Of those only whose rig is down, and whose process has gone: it might yet start one.
+    """
+    for lock in (user_cache() / "leadline" / "virtual").glob(f"{prefix}-*.lock"):
+        state, process = State(lock.stem), lock.stem.removeprefix(f"{prefix}-")
+        if process.isdigit() and not Path("/proc", process).exists() and state.server() is None:
+            with contextlib.suppress(RigTrouble):  # somebody else may be removing it
+                state.forget()
+    return f"{prefix}-{os.getpid()}"
+
+
+def _mounts_below(folder: Path) -> list[Path]:
+    """From /proc/self/mountinfo, for a dead FUSE mount cannot even be looked at."""
+    found = []
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        path = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), line.split(" ")[4]))
+        if path.is_relative_to(folder):
+            found.append(path)
+    return found
+>>>>>>> read-bench
