@@ -168,9 +168,11 @@ def _gains(folder: Path, which: str, kind: Kind, asked: tuple[int, int, Sequence
         fits = {name: _fitted(drive, name, requests) for name in names}
         rounds: dict[str, list[Round]] = {name: [] for name in names}
         reach = Reach()  # of all of them: they read files that they have in common
+        depths = DEPTHS[:1] if kind.kernel_arguments else DEPTHS
         for number in range(count):
+            turns = [depths[side] for side in alternating(number, len(depths))]
             for name, fitted in fits.items():
-                rounds[name].append(_round(drive, kind, name, fitted, number, reach))
+                rounds[name].append(_round(drive, name, fitted, turns, reach))
             print(f"{which}: round {number + 1} of {count}", file=sys.stderr, flush=True)
         return Gains(_transport_ms(drive), rounds)
 
@@ -189,15 +191,14 @@ def _fitted(drive: UnderTest, name: str, requests: int) -> Fitted:
 
 
 def _round(
-    drive: UnderTest, kind: Kind, name: str, fitted: Fitted, number: int, reach: Reach
+    drive: UnderTest, name: str, fitted: Fitted, turns: Sequence[int], reach: Reach
 ) -> Round:
-    depths = DEPTHS[:1] if kind.kernel_arguments else DEPTHS
     done: dict[int, Replayed] = {}
-    for side in alternating(number, len(depths)):
-        drive.host.write_value(queue_depth.path(drive.drive), str(depths[side]))
+    for depth in turns:
+        drive.host.write_value(queue_depth.path(drive.drive), str(depth))
         trace, in_flight = reach.next_of(fitted), LOADS[name].in_flight
-        done[side] = replay(drive.host, drive.drive.node, trace, in_flight, "fast", writes=True)
-    return Round(off=done[0], on=done.get(1))
+        done[depth] = replay(drive.host, drive.drive.node, trace, in_flight, "fast", writes=True)
+    return Round(off=done[DEPTHS[0]], on=done.get(DEPTHS[1]))
 
 
 def _transport_ms(drive: UnderTest) -> float:

@@ -39,6 +39,6 @@ def test_rates_are_compared_on_a_rig_of_the_benchs_own(
     monkeypatch.setattr(rates, "under_test", under_test)
     monkeypatch.setattr(rates, "_compare", lambda host, drive, depth: {"ratio": ratio})
     figures = rates.measure()
-    assert figures["requests_per_second"] == dict.fromkeys(rates.DEPTHS, {"ratio": ratio})
+    assert figures["requests_per_second"] == {key: {"ratio": ratio} for key in rates.DEPTHS}
     assert figures["within_limits"] is within
     assert up == [rates.PROFILE]

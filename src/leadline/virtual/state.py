@@ -135,8 +135,6 @@ class State:
         """Unmount what killed drive models left."""
         for mounted in mount.below(self.root.resolve()):
             mount.prepare(mounted)
-<<<<<<< HEAD
-=======
 
 
 def made_up(prefix: str) -> str:
@@ -150,14 +148,3 @@ def made_up(prefix: str) -> str:
             with contextlib.suppress(RigTrouble):  # somebody else may be removing it
                 state.forget()
     return f"{prefix}-{os.getpid()}"
-
-
-def _mounts_below(folder: Path) -> list[Path]:
-    """From /proc/self/mountinfo, for a dead FUSE mount cannot even be looked at."""
-    found = []
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
-        path = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), line.split(" ")[4]))
-        if path.is_relative_to(folder):
-            found.append(path)
-    return found
->>>>>>> read-bench
