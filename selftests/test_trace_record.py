@@ -262,6 +262,7 @@ def test_wrong_arguments_are_told(
         (["x.iolog.gz", "--rig", "r.yaml", "--drive", "a", "--seconds", "0"], "--seconds: found 0"),
         (["x.txt", "--rig", "r.yaml"], "a trace is named NAME"),
         (["no-such-place/x.iolog.gz", *ON_RIG], "no-such-place/x.iolog.gz: nothing can be written"),
+        ([f"{'x' * 300}.iolog.gz", *ON_RIG], "xxx.iolog.gz: nothing can be written"),
         (["x.iolog.gz", "--from", "no-such-text", *OF[:4]], "no-such-text: No such file"),
     ],
 )

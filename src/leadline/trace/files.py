@@ -21,7 +21,11 @@ _LEVEL = 1
 def check_place(path: Path) -> None:
     """Misuse unless a trace can be written to `path`: to be asked before one is recorded."""
     name_of(path)
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+    try:
+        fits = not path.is_dir() and os.access(path if path.exists() else path.parent, os.W_OK)
+    except OSError:  # of a name that is too long, or in a folder of another user
+        fits = False
+    if not fits:
         raise Misuse(
             f"{plain(str(path))}: nothing can be written there; name a file in a directory that is "
             "there and may be written to"
