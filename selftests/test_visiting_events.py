@@ -1,6 +1,9 @@
 """A test fails by what the kernel says of the drive meanwhile, and by a claim that it forgets."""
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -169,5 +172,22 @@ def test_a_claim_of_a_fixtures_load_is_not_forgotten_either(
     reads = opened.load(random_read(), item)
     with pytest.raises(NeverAsserted, match=r"depth=8\) >= 3 \* random_read"), opened.test(item):
         _ = reads.at(depth=8) >= 3 * reads.at(depth=1)
+    with opened.test(item):
+        pass
+
+
+def test_a_claim_of_a_test_whose_setup_failed_is_not_the_next_ones(
+    opened: OpenVisit, item: pytest.Item
+) -> None:
+    never_called = SimpleNamespace(
+        nodeid="test_x.py::test_x",
+        path=Path("test_x.py"),
+        config=item.config,
+        name="test_x",
+        stash=pytest.Stash(),
+        get_closest_marker=lambda name: None,
+    )
+    reads = opened.load(random_read(), cast(pytest.Item, never_called))
+    _ = reads.at(depth=8) >= 3 * reads.at(depth=1)
     with opened.test(item):
         pass

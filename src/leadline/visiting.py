@@ -83,7 +83,7 @@ class OpenVisit:
         self._vetting: Vetting | None = None
         self._preconditioned: dict[Workload, Preconditioned] = {}
         self._cycles = Cycles(partial(cycle, self))
-        self._judges: list[SliceJudge] = []
+        self._judges: list[tuple[pytest.Item, SliceJudge]] = []
         self._lease: Lease | None = None
         self._admission: Admission | None = None
         self._open = ExitStack()
@@ -236,7 +236,7 @@ class OpenVisit:
     ) -> SliceJudge:
         """Settles the claims of one test; its slices are so long to begin with."""
         judge = judge_for(self, item, slice_s or SLICE_S[self.model.class_], by)
-        self._judges.append(judge)
+        self._judges.append((item, judge))
         return judge
 
     def conditions(self) -> store.Conditions:
@@ -391,7 +391,7 @@ class OpenVisit:
         faults = self.kernel_faults.since(begin, item.nodeid)
         if faults:
             raise DriveFault(told(faults, self.drive))
-        forgotten = [claim for judge in judges for claim in judge.unasserted()]
+        forgotten = [claim for of, judge in judges if of is item for claim in judge.unasserted()]
         if forgotten:
             raise NeverAsserted(
                 "stated and never asserted, so nobody knows whether it holds: "
