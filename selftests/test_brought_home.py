@@ -17,7 +17,7 @@ from leadline.results.record import Record
 from leadline.running import Run
 from leadline.station import Stations
 from leadline.visiting import OpenVisit
-from selftests.test_flashing import IMAGE, OUTLET, SHA256
+from selftests.flasher import IMAGE, OUTLET, SHA256
 from selftests.visit_world import MATRIX, RIG, Bench, bench, make_run
 
 __all__ = ["bench"]  # a fixture

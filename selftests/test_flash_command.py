@@ -18,9 +18,9 @@ from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec
 from leadline.results.record import FILE_NAME
 from leadline.visiting import OpenVisit
+from selftests.flasher import SHA256
 from selftests.test_brought_home import run_of
 from selftests.test_flash_record import RECORD
-from selftests.test_flashing import SHA256
 from selftests.visit_world import Bench, bench
 
 __all__ = ["bench"]  # a fixture

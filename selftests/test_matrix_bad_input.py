@@ -1,7 +1,5 @@
 """Each kind of mistake in a firmware matrix, in the words in which the reference shows it."""
 
-import hashlib
-import re
 from datetime import date
 from pathlib import Path
 
@@ -14,66 +12,7 @@ from leadline.inventory.issues import expired_excuses
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import survey
 from leadline.inventory.rig import load_rig
-
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "firmware-matrix.md"
-NAME = "firmware_matrix.yaml"
-IMAGES = {"1.0": b"one", "1.1": b"two"}
-HASHES = {name: hashlib.sha256(data).hexdigest() for name, data in IMAGES.items()}
-
-MATRIX = f"""\
-classes:
-  ssd:
-    ratio:
-      at_least: 3
-      source: sweeps
-      kernels:
-        - {{kernel: 5.10.*, at_least: 2, source: a bug}}
-controllers:
-  - {{name: chipset, pci_id: "8086:a282", driver: ahci}}
-  - {{name: hba, pci_id: "1000:0097", driver: mpt3sas}}
-models:
-  - model: MAKER SSD*
-    class: ssd
-    protocol: sata
-    queue_depth: 32
-    controllers: [chipset]
-    firmware:
-      - revision: "1.0"
-        status: released
-        image: 1.0.bin
-        sha256: {HASHES["1.0"]}
-      - revision: "1.1"
-        predecessor: "1.0"
-        status: candidate
-        image: 1.1.bin
-        sha256: {HASHES["1.1"]}
-        known_issues:
-          - claim: ratio
-            summary: It serialises.
-            link: https://tracker.example.org/1
-            expires: 2027-01-31
-  - model: OTHER*
-    class: hdd
-    protocol: sas
-    queue_depth: 64
-    controllers: [hba]
-    firmware:
-      - revision: "0007"
-        status: released
-"""
-RIG = """\
-rig: bench
-host: {reach: local}
-controllers: [{name: onboard, pci_id: "8086:A282", driver: ahci}]
-drives:
-  - slot: a
-    model: MAKER SSD/1
-    serial: S1
-    firmware: "1.0"
-    controller: onboard
-    protocol: sata
-    flash: {command: [f, "{image}"], runs_on: here, activates: at-once}
-"""
+from selftests.spoiled_matrix import HASHES, MATRIX, NAME, assert_documented, in_words, written
 
 # What is wrong, what stands in the matrix instead of what, and what is said of it.
 UNREADABLE = [
@@ -225,27 +164,6 @@ UNREADABLE = [
 ]
 
 
-def written(folder: Path, old: str = "", new: str = "") -> Path:
-    for name, data in IMAGES.items():
-        (folder / f"{name}.bin").write_bytes(data)
-    (folder / "rig.yaml").write_text(RIG)
-    assert old in MATRIX
-    path = folder / NAME
-    path.write_text(MATRIX.replace(old, new, 1))
-    return path
-
-
-def in_words(folder: Path, message: str) -> str:
-    """A message as the reference shows it: no folder, and hashes cut short."""
-    return re.sub(r"\b([0-9a-f]{4})[0-9a-f]{60}\b", r"\1...", message.replace(f"{folder}/", ""))
-
-
-def assert_documented(message: str) -> None:
-    """That the reference has the message, wherever in a file it is."""
-    anywhere = re.sub(r"^firmware_matrix\.yaml:\d+: ", "", message)
-    assert anywhere in REFERENCE.read_text(), f"not in {REFERENCE.name}: {anywhere}"
-
-
 def test_the_matrix_of_these_tests_is_right(tmp_path: Path) -> None:
     matrix = load_matrix(written(tmp_path))
     assert [visit.cell.firmware for visit in survey([load_rig(tmp_path / "rig.yaml")], matrix)[0]]
@@ -282,48 +200,6 @@ def test_what_leads_into_a_cycle_is_not_said_to_be_one_and_hides_none(tmp_path: 
         load_matrix(path)
     (message,) = str(caught.value).splitlines()
     assert 'firmware that comes after itself: "1.1" after "1.0" after "1.1"' in message
-
-
-def planning(folder: Path) -> str:
-    with pytest.raises(Misuse) as caught:
-        survey([load_rig(folder / "rig.yaml")], load_matrix(folder / NAME))
-    return in_words(folder, str(caught.value))
-
-
-IMAGE = "firmware_matrix.yaml:25: models[MAKER SSD*].firmware[1.1].image: "
-
-
-def test_an_image_that_is_missing(tmp_path: Path) -> None:
-    written(tmp_path)
-    (tmp_path / "1.1.bin").unlink()
-    message = planning(tmp_path)
-    assert message == (
-        f"{IMAGE}found 1.1.bin, which cannot be read (No such file or directory), expected the "
-        "firmware's image; bring it back, or correct the path"
-    )
-    assert_documented(message)
-
-
-def test_an_image_that_is_empty(tmp_path: Path) -> None:
-    written(tmp_path)
-    (tmp_path / "1.1.bin").write_bytes(b"")
-    message = planning(tmp_path)
-    assert message == (
-        f"{IMAGE}found an empty file, 1.1.bin, expected the firmware's image; copy it again"
-    )
-    assert_documented(message)
-
-
-def test_an_image_of_another_hash(tmp_path: Path) -> None:
-    written(tmp_path)
-    (tmp_path / "1.1.bin").write_bytes(b"other")
-    found = hashlib.sha256(b"other").hexdigest()
-    message = planning(tmp_path)
-    assert message == (
-        f"{IMAGE}found sha256 {found[:4]}... of 1.1.bin, expected {HASHES['1.1'][:4]}...; bring "
-        "back the image, or correct sha256 if this one is meant"
-    )
-    assert_documented(message)
 
 
 def test_an_expired_excuse_is_a_warning_until_the_last_day_is_over(tmp_path: Path) -> None:
@@ -369,48 +245,3 @@ def test_a_controller_whose_cells_lack_something_else_is_not_said_to_be_absent(
         ("hba", "rig"),
     ]
     assert len(list(absent(matrix, covered))) == 1
-
-
-TWO_BUILDS = """revision: "1.0-b"
-        shows: "1.0"
-        status: candidate
-        image: 1.1.bin
-        sha256: {hash}
-      - revision: "1.1"
-"""
-
-
-def test_a_drive_of_which_it_is_not_known_which_build_it_has(tmp_path: Path) -> None:
-    both = TWO_BUILDS.format(hash=HASHES["1.1"])
-    written(tmp_path, 'revision: "1.1"\n', both)
-    message = planning(tmp_path)
-    assert message == (
-        'rig.yaml:8: drives[a].firmware: found "1.0", which 2 firmware of MAKER SSD* in '
-        "firmware_matrix.yaml:12 show, expected firmware_sha256 beside it, with that of the image "
-        f"that is on the drive: {HASHES['1.0'][:4]}... (1.0), {HASHES['1.1'][:4]}... (1.0-b)"
-    )
-    assert_documented(message)
-
-
-def test_a_drive_with_an_image_that_the_matrix_does_not_know(tmp_path: Path) -> None:
-    written(tmp_path)
-    none = "0" * 64
-    rig = RIG.replace('firmware: "1.0"', f'firmware: "1.0"\n    firmware_sha256: {none}')
-    (tmp_path / "rig.yaml").write_text(rig)
-    message = planning(tmp_path)
-    assert message == (
-        "rig.yaml:9: drives[a].firmware_sha256: found 0000..., expected that of an image that "
-        f'shows "1.0" in firmware_matrix.yaml:12: {HASHES["1.0"][:4]}... (1.0)'
-    )
-    assert_documented(message)
-
-
-def test_a_drive_with_an_image_where_the_matrix_has_none_to_compare(tmp_path: Path) -> None:
-    image = f"        image: 1.0.bin\n        sha256: {HASHES['1.0']}\n"
-    written(tmp_path, image, "")
-    rig = RIG.replace('firmware: "1.0"', f'firmware: "1.0"\n    firmware_sha256: {"0" * 64}')
-    (tmp_path / "rig.yaml").write_text(rig)
-    assert planning(tmp_path) == (
-        'rig.yaml:9: drives[a].firmware_sha256: found 0000..., expected a sha256 of firmware "1.0" '
-        "in firmware_matrix.yaml:12, too, which has none; or none here"
-    )

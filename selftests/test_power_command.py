@@ -4,22 +4,19 @@ Before a host that does not answer it stands in `test_virtual_pdu`.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from leadline.cli import main
 from leadline.commands import power_dark as command
 from leadline.commands.power_said import of_switched, sentences
-from leadline.drive import smart
 from leadline.drive.bind import Drive, Seen
-from leadline.drive.smart import SmartSnapshot
 from leadline.errors import RigTrouble
-from leadline.host import journal, lease
+from leadline.host import journal
 from leadline.host.connection import Host, open_host
 from leadline.host.lease import LeaseTaken, take
 from leadline.inventory.rig import DriveSpec, HostSpec, load_rig
@@ -28,86 +25,12 @@ from leadline.power.outlets import ENTRY
 from leadline.power.pdu import Switched
 from leadline.power.turns import CUTS, of_pdu
 from leadline.power.wear import Wear, wear_of
-from leadline.virtual.pdus.pty import VirtualPdu
-from selftests.outlet_rig import (
-    OF_A,
-    OF_B,
-    OF_BOTH,
-    OF_HOST,
-    OF_HOST_TOO,
-    SECOND,
-    Eyes,
-    Permit,
-    rig_file,
-)
-from selftests.power_world import Stage, drive, pdu_spec, quick, stage
+from selftests.commanded_rig import GRACEFUL, Rig, absent, rig
+from selftests.outlet_rig import OF_A, OF_B, OF_BOTH, OF_HOST, Eyes, rig_file
+from selftests.power_world import drive, pdu_spec, quick, stage
 from selftests.visit_world import WWN
 
-__all__ = ["quick", "stage"]  # fixtures
-
-GRACEFUL = ["delete a", "outlet 2 off", "rescan", "outlet 2 on"]
-
-
-@dataclass
-class Rig:
-    """The command before a rig whose drives are made up, and whose PDU is on a pty."""
-
-    stage: Stage
-    capsys: pytest.CaptureFixture[str]
-    did: list[str] = field(default_factory=list)
-    after: dict[str, str] = field(default_factory=dict)  # serial numbers that come back, by slot
-
-    def run(self, *words: str, outlets: Sequence[str] = (OF_A,)) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr."""
-        path = self.stage.tmp_path / "bench.yaml"
-        path.write_text(rig_file(self.stage.tmp_path, *outlets))
-        code = main(["power", "--rig", str(path), *words])
-        self.stage.unit.settle(5)
-        return code, *self.capsys.readouterr()
-
-    def json(self, *words: str, outlets: Sequence[str] = (OF_A,)) -> dict[str, Any]:
-        code, out, err = self.run(*words, "--json", outlets=outlets)
-        assert code == 0, err
-        said: dict[str, Any] = json.loads(out)
-        return said
-
-    def admit(self, host: Host, spec: DriveSpec, drive: Drive, purpose: str) -> Permit:
-        self.did.append(f"admitted {spec.slot} to {purpose}")
-        return Permit(spec.slot, self.did)
-
-    def admit_host(self, host: Host, drives: Sequence[Drive]) -> Permit:
-        self.did.append(f"admitted the host of {len(drives)}")
-        return Permit("the host", self.did)
-
-    def eyes(self, host: Host, drive: Drive, disks: Sequence[Seen], *_: object) -> Eyes:
-        slot = drive.spec.slot
-        made = Eyes(self.stage.world, slot)
-        if slot in self.after:
-            changed = replace(made.drive.identity, serial=self.after[slot])
-            made.identity = lambda _: changed  # type: ignore[assignment, method-assign]
-        return made
-
-    def both_go(self, outlet: int, on: bool) -> None:
-        """Drive b hangs on the outlet of drive a, too."""
-        for kept in (self.stage.world.powered, self.stage.world.kernel):
-            (kept.add if on else kept.discard)("b")
-
-
-@pytest.fixture
-def rig(stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rig:
-    made = Rig(stage, capsys)
-    stage.pdu.close()
-    monkeypatch.setattr(journal, "default_directory", lambda _: str(stage.tmp_path / "journal"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(stage.tmp_path / "state"))
-    monkeypatch.setattr(lease, "DIRECTORY", str(stage.tmp_path / "leases"))
-    monkeypatch.setattr(command, "bind", lambda _, spec: drive(spec.slot))
-    monkeypatch.setattr(command, "admit", made.admit)
-    monkeypatch.setattr(command, "admit_host", made.admit_host)
-    monkeypatch.setattr(smart, "snapshot", lambda *_: SmartSnapshot())
-    for module in (cycle, command):
-        monkeypatch.setattr(module, "scan", lambda host: ())
-        monkeypatch.setattr(module, "Sight", made.eyes)
-    return made
+__all__ = ["absent", "quick", "rig", "stage"]  # fixtures
 
 
 def test_a_cycle_is_verified_and_said(rig: Rig) -> None:
@@ -241,18 +164,6 @@ def test_another_rigs_outlet_that_cannot_be_switched_on_is_only_said(rig: Rig) -
         assert "left off by run dead, and cannot be switched on" in err
 
 
-@pytest.mark.parametrize("yes", [False, True])
-def test_one_of_two_outlets_proves_nothing_about_the_drive(rig: Rig, yes: bool) -> None:
-    words = ("a", "off", "--yes") if yes else ("a", "off")
-    code, out, err = rig.run(*words, outlets=[OF_A, SECOND])
-    if yes:
-        assert (code, out) == (0, "outlet a (2 of PDU p): off, by readback\n")
-    else:
-        assert code == 3
-        assert "outlet second feeds the same as outlet a" in err
-    assert rig.did == [], "nobody was asked for leave to cut a drive"
-
-
 def test_a_hosts_outlet_takes_drives_with_outlets_of_their_own(rig: Rig) -> None:
     """This machine is the rig, and is not cut: the cycle itself refuses it."""
     code, _, err = rig.run("host", "cycle", outlets=[OF_HOST, OF_A])
@@ -300,72 +211,6 @@ def test_a_neighbour_is_looked_over_and_awaited(rig: Rig) -> None:
     assert code == 1
     assert "slot b: " in err
     assert "serial was 'SERIAL-b' and is 'OTHER'" in err
-
-
-@pytest.fixture
-def second(rig: Rig) -> Iterator[VirtualPdu]:
-    """The PDU with drive a's other supply."""
-    with VirtualPdu(4, lambda *_: None, rig.stage.tmp_path / "second") as unit:
-        yield unit
-
-
-DUAL = (OF_A, SECOND)
-
-
-@pytest.mark.parametrize("words", [("a", "second"), ("second", "a"), ("--drive", "a")])
-def test_both_supplies_of_a_drive_are_cycled_together(
-    rig: Rig, second: VirtualPdu, words: Sequence[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    off: list[set[int]] = []
-
-    def at_rescan() -> None:
-        off.append({n for n, on in second.contacts.items() if not on})
-
-    eyes = rig.eyes
-
-    def watched(*arguments: Any) -> Eyes:
-        made = eyes(*arguments)
-        made.after_rescan = at_rescan
-        return made
-
-    monkeypatch.setattr(cycle, "Sight", watched)
-    said = rig.json(*words, "cycle", outlets=DUAL)
-    assert rig.stage.world.did == GRACEFUL
-    assert off == [{3}], "while the drive is looked for, its other supply is off, too"
-    assert all(second.contacts.values())
-    assert (said["on"], said["verified"], said["drives"]) == (True, True, ["a"])
-    assert {(one["outlet"], one["pdu"], one["number"]) for one in said["outlets"]} == {
-        ("a", "p", 2),
-        ("second", "q", 3),
-    }
-    assert "outlet" not in said, "which of them?"
-
-
-def test_a_group_is_said_in_one_line_or_a_line_each(rig: Rig, second: VirtualPdu) -> None:
-    _, out, _ = rig.run("--drive", "a", "off", outlets=DUAL)
-    assert out == "outlet a (2 of PDU p) and outlet second (3 of PDU q): off, by readback; a gone\n"
-    assert rig.run("a", "on", outlets=DUAL)[0] == 0
-    said = rig.json("a", "second", "status", outlets=DUAL)
-    assert (said["on"], said["verified"]) == (None, True)
-    assert [one["on"] for one in said["outlets"]] == [True, False]
-    assert rig.json("second", "a", "off", outlets=DUAL)["drives"] == ["a"], "one of them was off"
-    assert not rig.stage.has_power(2)
-    _, out, _ = rig.run("second", "a", "second", "on", outlets=DUAL)
-    assert out == (
-        "outlet second (3 of PDU q): on, by readback\noutlet a (2 of PDU p): on, by readback\n"
-    )
-
-
-def test_the_other_supply_is_named_with_what_to_do(rig: Rig, second: VirtualPdu) -> None:
-    code, _, err = rig.run("second", "cycle", outlets=DUAL)
-    assert code == 3
-    assert "outlet a feeds the same as outlet second, so nothing goes dark without it; " in err
-    assert "name all of them, or give --drive a\n" in err
-    code, _, err = rig.run("host", "cycle", outlets=[OF_HOST, OF_HOST_TOO, OF_A])
-    assert code == 3
-    assert "outlet host2 feeds the same as outlet host, " in err
-    assert "--drive" not in err
-    assert rig.stage.world.did == []
 
 
 def test_a_slot_without_outlets_and_unknown_slots_are_refused(rig: Rig) -> None:
@@ -453,17 +298,6 @@ def test_an_outlet_that_cannot_be_read_back_is_never_called_on_or_off(
     assert (done["on"], done["verified"], done["outlets"][0]["on"]) == (None, False, None)
     phases = {"off_s": 1.0, "ready_s": 2.0}
     assert sentences(done | {"phases": phases}) == f"outlet a (2 of PDU p): {words}"
-
-
-@pytest.fixture
-def absent(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """Its drives are not there, so that they cannot be checked."""
-
-    def not_there(*_: object) -> Drive:
-        raise RigTrouble("slot a: the drive is not there")
-
-    monkeypatch.setattr(command, "bind", not_there)
-    return rig
 
 
 def test_an_unchecked_cycle_is_off_for_as_long_as_the_slowest_drive_needs(

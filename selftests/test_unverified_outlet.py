@@ -17,12 +17,12 @@ from leadline.power.pdu import COMMANDS
 from leadline.virtual.pdus.baytech import Rpc3NcWithLogin
 from leadline.virtual.pdus.faults import Faults
 from selftests import one_way
+from selftests.commanded_rig import Rig, absent, rig
 from selftests.outlet_rig import OF_BOTH
 from selftests.pdu_line import bench
 from selftests.power_world import OFF_S, FakeEyes, Leave, Stage, pdu_spec, quick, stage, toll_of
 from selftests.test_claims import Ruling
 from selftests.test_cycled import done
-from selftests.test_power_command import Rig, absent, rig
 
 __all__ = ["absent", "quick", "rig", "stage"]  # fixtures
 
