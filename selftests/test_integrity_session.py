@@ -31,8 +31,8 @@ from leadline.integrity.report import found_in, line_of, told
 from leadline.integrity.session import PARTS, Load, Target, read_back
 from leadline.virtual import mount
 from selftests.local_hosts import host
+from selftests.medium_process import Drive
 from selftests.simulated_drive import SimulatedDrive
-from selftests.test_virtual_medium import Drive
 
 __all__ = ["host"]  # fixture
 
