@@ -1,9 +1,13 @@
 """Files as fio leaves them, of version 2 and of version 3, for drives of our own making."""
 
+import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from leadline.load.recorded_document import read_output
+from leadline.load.recorded_job import RecordedRun, recorded_run
 
 SECONDS = 60.0
 
@@ -112,3 +116,20 @@ def write_sweep(directory: Path, rates: Mapping[int, float], rw: str = "randread
         name = f"{rw}-{chr(ord('a') + place)}.json"
         (directory / name).write_text(text_of(fio3(rate, depth, rw)))
     return directory
+
+
+def changed(document: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """The document, with fields of its one job replaced."""
+    document = copy.deepcopy(document)
+    document["jobs"][0] |= fields
+    return document
+
+
+def read(text: str) -> RecordedRun:
+    """The run in a file of this text."""
+    return recorded_run("a.json", read_output(text))
+
+
+def run_of(document: dict[str, Any]) -> RecordedRun:
+    """The run in a file of this document."""
+    return read(text_of(document))

@@ -10,35 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.load.recorded_document import Unusable, read_output
-from leadline.load.recorded_job import RecordedRun, recorded_run
+from leadline.load.recorded_job import recorded_run
 from leadline.sweep.claims import judge
 from leadline.sweep.evidence import as_run
 from leadline.sweep.screening import suspects
 from leadline.sweep.yardstick import Yardstick, guess_class
-from selftests.recorded_files import fio2, fio3, text_of
+from selftests.recorded_files import changed, fio2, fio3, read, run_of, text_of
 
 REAL = Path(__file__).parents[2] / "shared" / "realdata" / "fio_json"
-
-
-def read(text: str) -> RecordedRun:
-    return recorded_run("a.json", read_output(text))
-
-
-def run_of(document: dict[str, Any]) -> RecordedRun:
-    return read(text_of(document))
 
 
 def refusal(text: str) -> str:
     with pytest.raises(Unusable) as caught:
         read(text)
     return str(caught.value)
-
-
-def changed(document: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """The document, with fields of its one job replaced."""
-    document = copy.deepcopy(document)
-    document["jobs"][0] |= fields
-    return document
 
 
 def test_fio_2_and_fio_3_say_the_same_of_the_same_run() -> None:
@@ -239,73 +224,6 @@ def test_mixed_block_sizes_are_no_block_size() -> None:
 def test_a_name_with_an_escaped_colon_is_one_device() -> None:
     name = r"/dev/disk/by-path/pci-0000\:00\:1f.2-ata-1"
     assert run_of(fio3(5000, 8, filename=name)).asked.target == name
-
-
-@pytest.mark.parametrize(
-    ("in_flight", "fio_s", "voids"),
-    [
-        (8, 0.0, ()),
-        (8, 14e-6, ()),  # fio's own work between two requests
-        (8, 100e-6, ("littles-law",)),
-        (6, 0.0, ("littles-law",)),
-        (9, 0.0, ("littles-law",)),
-        (1, 0.0, ("littles-law",)),
-    ],
-)
-def test_littles_law_voids_a_run_whose_queue_was_not_kept_full(
-    in_flight: int, fio_s: float, voids: tuple[str, ...]
-) -> None:
-    run = run_of(fio3(50_000, 8, in_flight=in_flight, fio_s=fio_s))
-    assert run.voids == voids
-    assert run.little_ratio == pytest.approx((in_flight - 50_000 * fio_s) / 8)
-
-
-def test_old_fios_microseconds_are_no_breach_of_littles_law() -> None:
-    document = fio2(20_000, 1)
-    for name, mean in (("lat", 53.0), ("clat", 52.0)):
-        document["jobs"][0]["read"][name]["mean"] = mean
-    assert run_of(document).little_ratio == pytest.approx(1.06)
-    assert run_of(document).voids == ("littles-law",)
-    document["jobs"][0]["read"]["lat"]["mean"] = 52.0  # 4 %: a clock of 1 us at 50 us
-    assert run_of(document).voids == ()
-
-
-def test_without_latencies_fios_own_count_of_the_depth_serves() -> None:
-    bare = fio3(5000, 8)
-    for name in ("lat_ns", "clat_ns", "slat_ns"):
-        bare["jobs"][0]["read"][name] = {"mean": 0.0, "max": 0}
-    run = run_of(bare)
-    assert (run.little_ratio, run.figures.latency, run.voids) == (None, None, ())
-    assert "kept no latencies" in run.notes[0]
-    shallow = changed(bare, iodepth_level={"1": 95.0, "8": 5.0})
-    assert run_of(shallow).voids == ("littles-law",)
-
-
-def test_completion_and_submission_serve_where_the_whole_was_not_kept() -> None:
-    document = fio3(5000, 8)
-    del document["jobs"][0]["read"]["lat_ns"]
-    assert run_of(document).little_ratio == pytest.approx(1, abs=0.002)
-
-
-@pytest.mark.parametrize(
-    ("options", "voids"),
-    [
-        ({"direct": "0"}, ("page-cache",)),
-        ({"direct": ""}, ("page-cache",)),
-        ({"direct": "", "buffered": "0"}, ()),
-        ({"direct": "", "ioengine": "sg"}, ()),
-        ({"rate_iops": "5000"}, ("throttled",)),
-        ({"thinktime": "0"}, ()),
-    ],
-)
-def test_a_run_that_did_not_measure_the_drive_is_void(
-    options: dict[str, str], voids: tuple[str, ...]
-) -> None:
-    assert run_of(fio3(5000, 8, asked=options)).voids == voids
-
-
-def test_a_handful_of_requests_is_no_rate() -> None:
-    assert run_of(fio3(2, 32, seconds=60)).voids == ("too-short",)
 
 
 def test_reads_and_writes_of_a_mix_count_together() -> None:

@@ -1,243 +1,24 @@
 """The virtual drive as QEMU meets it: a file that is slow, and forgets what was not flushed."""
 
 import errno
-import itertools
-import mmap
 import os
-import random
-import selectors
-import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from leadline.errors import RigTrouble
-from leadline.virtual import mount
-from leadline.virtual.request_log import Request, read_request_log, true_rates
 from leadline.virtual.store import unwritten_pattern
+from selftests.medium_process import BLOCK, DEADLINE_S, SECTORS, MakeDrive, make_drive, needs_fuse
 
-DEADLINE_S = 30
-BLOCK = 4096
-SECTORS = BLOCK // 512
-SOURCE = Path(__file__).parent.parent / "src"
+__all__ = ["make_drive"]  # fixture
 
-
-def _fuse_trouble() -> str:
-    try:
-        mount.load_fuse()
-    except RigTrouble as trouble:
-        return str(trouble)
-    return ""
-
-
-pytestmark = [
-    pytest.mark.measures,
-    pytest.mark.skipif(bool(_fuse_trouble()), reason=_fuse_trouble() or "FUSE works"),
-]
-
-
-class Drive:
-    """A drive model in a process of its own, and its file."""
-
-    def __init__(self, directory: Path, fields: str) -> None:
-        self.state = directory / "state"
-        self.mount_point = self.state / "mnt"
-        self.medium = self.mount_point / "medium"
-        self._profile = directory / "profile.yaml"
-        self._process: subprocess.Popen[str] | None = None
-        self.use(fields)
-
-    def use(self, fields: str) -> None:
-        """Describe the drive as it is to be from its next power-on."""
-        identity = "model: D\nserial: S\nfirmware: '1'\ncapacity_bytes: 67108864\n"
-        self._profile.write_text(identity + fields)
-
-    def start(self, *, cycle: int = 0) -> subprocess.Popen[str]:
-        """Start the process, without waiting for it to be ready."""
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "leadline.virtual.medium", "--profile", self._profile),
-                *("--state", self.state, "--mount", self.mount_point, "--cycle", str(cycle)),
-            ],
-            env=os.environ | {"PYTHONPATH": str(SOURCE)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def power_on(self, *, cycle: int = 0) -> None:
-        """Start it, and wait for `ready`."""
-        self._process = self.start(cycle=cycle)
-        assert self._process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            assert selector.select(DEADLINE_S), "the drive is not ready"
-        assert self._process.stdout.readline() == "ready\n"
-
-    def end(self, how: signal.Signals) -> int:
-        """Send it a signal, and wait for the end of it; returns its exit code."""
-        process, self._process = self._process, None
-        assert process is not None
-        process.send_signal(how)
-        process.communicate(timeout=DEADLINE_S)
-        return process.returncode
-
-    def cut_power(self) -> None:
-        """No warning."""
-        self.end(signal.SIGKILL)
-
-    def clean_up(self) -> None:
-        """Leave neither process nor mount."""
-        if self._process is not None:
-            self.cut_power()
-        mount.prepare(self.mount_point)
-
-    def write(self, lba: int, data: bytes, *, flush: bool) -> None:
-        """Write, close, and flush or not."""
-        file = os.open(self.medium, os.O_RDWR | os.O_DIRECT)
-        try:
-            os.pwrite(file, aligned(data), lba * 512)
-            if flush:
-                os.fdatasync(file)
-        finally:
-            os.close(file)
-
-    def read(self, lba: int, size: int = BLOCK) -> bytes:
-        """Read past any cache."""
-        file = os.open(self.medium, os.O_RDONLY)
-        try:
-            return os.pread(file, size, lba * 512)
-        finally:
-            os.close(file)
-
-    def log(self) -> tuple[Request, ...]:
-        """What it was asked; complete only once it has been switched off in order."""
-        return read_request_log(self.state / "requests.jsonl")
-
-
-def aligned(data: bytes) -> mmap.mmap:
-    """A buffer fit for O_DIRECT."""
-    buffer = mmap.mmap(-1, len(data))
-    buffer.write(data)
-    return buffer
-
-
-MakeDrive = Callable[[str], Drive]
-
-
-@pytest.fixture
-def make_drive(tmp_path: Path) -> Iterator[MakeDrive]:
-    drives: list[Drive] = []
-
-    def make(fields: str) -> Drive:
-        drives.append(Drive(tmp_path, fields))
-        return drives[-1]
-
-    yield make
-    for drive in drives:
-        drive.clean_up()
-
+pytestmark = [pytest.mark.measures, needs_fuse]
 
 QUICK = "channels: 8\nread_ms: 0\nwrite_ms: 0\nflush_ms: 0\n"
-
-
-def load(drive: Drive, depth: int, seconds: float) -> None:
-    """Random reads from `depth` threads."""
-    file = os.open(drive.medium, os.O_RDONLY)
-    end = time.monotonic() + seconds
-
-    def reader(seed: int) -> None:
-        choose = random.Random(seed)
-        while time.monotonic() < end:
-            os.pread(file, BLOCK, choose.randrange(1 << 14) * BLOCK)
-
-    with ThreadPoolExecutor(depth) as pool:
-        list(pool.map(reader, range(depth)))
-    os.close(file)
-
-
-def test_the_rate_rises_to_the_channel_count_and_32_requests_are_in_flight(
-    make_drive: MakeDrive,
-) -> None:
-    drive = make_drive("channels: 8\nread_ms: 20\nwrite_ms: 20\n")
-    drive.power_on()
-    for depth in (1, 4, 8, 16, 32):
-        load(drive, depth, 1.0)
-    assert drive.end(signal.SIGTERM) == 0
-    rates = {depth: rate.per_second for depth, rate in true_rates(drive.log()).items()}
-    assert set(rates) >= {1, 4, 8, 16, 32}
-    # Below the knee a busy machine's slow refilling of the queue lowers the rate, and nothing
-    # raises it; above it there is always a request waiting.
-    assert 30 < rates[1] < 51
-    assert 2.5 * rates[1] < rates[4] < 204
-    assert 1.5 * rates[4] < rates[8] < 408
-    assert rates[16] == pytest.approx(400, rel=0.05)
-    assert rates[32] == pytest.approx(400, rel=0.05)
-
-
-@pytest.mark.parametrize("rw", ["randread", "randwrite"])
-def test_asynchronous_requests_are_in_flight_together(make_drive: MakeDrive, rw: str) -> None:
-    fio = shutil.which("fio")
-    if fio is None:
-        pytest.skip("fio is not installed")
-    drive = make_drive("channels: 64\nread_ms: 40\nwrite_ms: 40\n")
-    drive.power_on()
-    job = {"name": "j", "filename": drive.medium, "rw": rw, "bs": "4k", "number_ios": 320}
-    job |= {"direct": 1, "ioengine": "libaio", "iodepth": 32, "randseed": 1}
-    subprocess.run(
-        [fio, *(f"--{option}={value}" for option, value in job.items())],
-        check=True,
-        capture_output=True,
-        timeout=DEADLINE_S,
-    )
-    assert drive.end(signal.SIGTERM) == 0
-    assert max(r.in_flight for r in drive.log()) == 32
-
-
-def test_requests_never_exceed_the_channels(make_drive: MakeDrive) -> None:
-    drive = make_drive("channels: 3\nread_ms: 20\nwrite_ms: 20\njitter: 0\n")
-    drive.power_on()
-    load(drive, 16, 1.0)
-    assert drive.end(signal.SIGTERM) == 0
-    log = drive.log()
-    begin_ns = min(r.start_ns for r in log)
-    took_ns = [end_ns - begin_ns for end_ns in sorted(r.end_ns for r in log)]
-    # Three at a time, 20 ms each: a busy machine makes answers late, and nothing early.
-    early = [n for n, took in enumerate(took_ns) if took < (n // 3 + 1) * 20_000_000]
-    assert len(log) > 100
-    assert early == []
-
-
 DISK = "channels: 1\nread_ms: 0.2\nwrite_ms: 0.2\nrotation: {rpm: 7200, mb_per_s: 20}\n"
-
-
-@pytest.mark.parametrize("reorders", ["true", "false"])
-def test_a_disk_answers_out_of_order_only_if_it_reorders(
-    make_drive: MakeDrive, reorders: str
-) -> None:
-    drive = make_drive(
-        "channels: 1\nread_ms: 0.2\nwrite_ms: 0.2\n"
-        f"rotation: {{rpm: 7200, mb_per_s: 20, reorders: {reorders}, read_ahead_kib: 0}}\n"
-    )
-    drive.power_on()
-    load(drive, 8, 2.0)
-    assert drive.end(signal.SIGTERM) == 0
-    log = sorted(drive.log(), key=lambda r: r.start_ns)
-    assert len(log) > 50
-    assert all(r.error == 0 for r in log)
-    overtaken = sum(
-        later.end_ns < earlier.end_ns - 1_000_000  # two answers due together may change places
-        for earlier, later in itertools.pairwise(log)
-    )
-    assert (overtaken > len(log) / 10) if reorders == "true" else overtaken == 0
 
 
 def test_a_power_cut_loses_exactly_what_was_not_flushed(make_drive: MakeDrive) -> None:
@@ -262,38 +43,6 @@ def test_a_drive_switched_off_in_order_loses_nothing_and_leaves_no_mount(
     assert not os.path.ismount(drive.mount_point)
     drive.power_on()
     assert drive.read(8) == b"b" * BLOCK
-
-
-def test_data_is_right_under_32_threads(make_drive: MakeDrive) -> None:
-    drive = make_drive("channels: 8\nread_ms: 1\nwrite_ms: 1\ncache_bytes: 262144\n")
-    drive.power_on()
-    file = os.open(drive.medium, os.O_RDWR)
-    stripe = 32  # thread t owns the blocks that leave t: neighbours are others' at all times
-
-    def exercise(mine: int) -> dict[int, bytes]:
-        choose = random.Random(mine)
-        known: dict[int, bytes] = {}
-        for _ in range(60):
-            block = choose.randrange(40) * stripe + mine
-            if choose.random() < 0.5:
-                known[block] = choose.randbytes(BLOCK)
-                os.pwrite(file, known[block], block * BLOCK)
-            else:
-                expected = known.get(block, unwritten_pattern(block * SECTORS, SECTORS))
-                assert os.pread(file, BLOCK, block * BLOCK) == expected
-            if choose.random() < 0.05:
-                os.fsync(file)
-        return known
-
-    with ThreadPoolExecutor(stripe) as pool:
-        written = {k: v for known in pool.map(exercise, range(stripe)) for k, v in known.items()}
-    os.fsync(file)
-    os.close(file)
-    drive.cut_power()
-    drive.power_on()
-    wrong = [block for block, data in written.items() if drive.read(block * SECTORS) != data]
-    assert len(written) > 300
-    assert wrong == []
 
 
 def test_a_bad_sector_is_an_input_output_error_and_its_neighbour_none(

@@ -1,4 +1,4 @@
-"""Drives as a real kernel shows them: bound, climbed, set, watched, and given back.
+"""Drives as a real kernel shows them: bound, climbed, set, and given back.
 
 One guest holds a healthy drive beside drives that cannot queue, each for another reason.
 """
@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from leadline.cli import main
-from leadline.drive import overlap, pair, queue_depth, settings, tracing
+from leadline.drive import overlap, pair, queue_depth, settings
 from leadline.drive.bind import Drive, bind, read_identify, scan
 from leadline.drive.identify import decode
-from leadline.drive.kernel_watch import LOG, OVERRUN, KernelWatch
-from leadline.drive.ladder import Ladder, climb
+from leadline.drive.kernel_watch import KernelWatch
 from leadline.drive.pair import Pair
 from leadline.errors import DriveFault, Misuse, RigTrouble
-from leadline.host.connection import Host, open_host
+from leadline.host.connection import Host
 from leadline.host.journal import Journal
 from leadline.host.programs import parse_version
 from leadline.inventory.rig import ControllerSpec
 from leadline.virtual import qmp
 from selftests.quick_guest import (
     BAD_SECTOR,
+    BOOT_S,
     Guest,
     ata,
     bad_sector,
@@ -33,16 +33,12 @@ from selftests.quick_guest import (
     shell,
     spec_of,
 )
+from selftests.virtual.watched_guest import HEALTHY, climbed, host, ssd, watch
 
-HEALTHY, BAD_SECTOR_DRIVE, FORCED, ON_IDE = "VSSD0001", "VSSD0002", "VSSD0003", "VSSD0004"
+__all__ = ["host", "ssd", "watch"]  # fixtures
+
+BAD_SECTOR_DRIVE, FORCED, ON_IDE = "VSSD0002", "VSSD0003", "VSSD0004"
 SCSI = "VSCSI0001"
-DISABLED = "{}: NCQ disabled due to excessive errors\n"
-BOOT_S = 180.0
-FLOOD = f"""echo on > /proc/sys/kernel/printk_devkmsg
-python3 -c '
-with open("{LOG}", "w", buffering=1) as log:
-    for number in range(9000):
-        print(number, "x" * 200, file=log)'"""
 
 
 @pytest.fixture(scope="module")
@@ -59,32 +55,10 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def host(guest: Guest) -> Iterator[Host]:
-    with open_host(guest.spec, deadline=60) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def watch(host: Host) -> Iterator[KernelWatch]:
-    with KernelWatch(host) as following:
-        yield following
-
-
 @pytest.fixture
 def journal(host: Host) -> Iterator[Journal]:
     with Journal(host, "selftest") as opened:
         yield opened
-
-
-@pytest.fixture
-def ssd(host: Host) -> Drive:
-    return bind(host, spec_of(HEALTHY))
-
-
-def climbed(host: Host, watch: KernelWatch, serial: str) -> tuple[Drive, Ladder]:
-    drive = bind(host, spec_of(serial))
-    return drive, climb(host, drive, watch.history())
 
 
 # Binding.
@@ -399,79 +373,3 @@ def test_requests_that_the_rig_withheld_are_admitted(host: Host, journal: Journa
     drive = bind(host, spec_of(SCSI))
     journal.change(f"/sys/block/{drive.name}/queue/nr_requests", "8")
     assert int(settings.pin(host, journal, drive)["queue/nr_requests"]) > 32
-
-
-# The probe.
-
-
-def test_a_dead_runs_tracing_instance_is_in_nobodys_way(host: Host, ssd: Drive) -> None:
-    left = "/sys/kernel/tracing/instances/leadline-VSSD0001"
-    shell(host, f"mkdir {left}; echo 1 > {left}/events/libata/ata_qc_issue/enable")
-    assert overlap.probe(host, ssd).commands > 0
-    assert not host.exists(left)
-    shell(host, f"mkdir {left}")
-    assert tracing.forget(host) == ["leadline-VSSD0001"]
-    assert not host.exists(left)
-
-
-def test_a_kernel_without_tracing_leaves_the_rung_unknown(
-    host: Host, watch: KernelWatch, ssd: Drive
-) -> None:
-    shell(host, "umount /sys/kernel/tracing; umount /sys/kernel/debug")
-    try:
-        ladder = climb(host, ssd, watch.history())
-    finally:
-        shell(host, "mount -t debugfs d /sys/kernel/debug; mount -t tracefs t /sys/kernel/tracing")
-    assert ladder.first_broken is None
-    (rung,) = ladder.unknown
-    assert rung.name == "overlap"
-    assert "mount -t tracefs" in rung.found
-
-
-# The kernel log.
-
-
-def test_an_event_is_seen_as_soon_as_it_has_happened(
-    host: Host, watch: KernelWatch, ssd: Drive
-) -> None:
-    for _ in range(20):
-        mark = watch.mark()
-        assert watch.since(mark) == ()
-        host.write_value(LOG, DISABLED.format("ata6.00"))
-        (event,) = watch.since(mark)
-        assert event.kind == "ncq-disabled"
-        assert watch.since(mark, ssd) == ()  # not this drive's
-    assert watch.since(watch.mark()) == ()
-
-
-def test_lost_messages_are_never_taken_for_silence(host: Host, ssd: Drive) -> None:
-    with KernelWatch(host) as watch:
-        before = watch.mark()
-        reader = shell(host, "pgrep -n -x cat").strip()
-        shell(host, f"kill -STOP {reader}; {FLOOD}; kill -CONT {reader}")
-        with pytest.raises(RigTrouble, match="messages were lost"):
-            watch.since(before, ssd)
-        after = watch.mark()
-        assert watch.since(after, ssd) == ()
-        assert OVERRUN in [event.kind for event in watch.history().events]
-        assert not watch.history().complete
-        ladder = climb(host, ssd, watch.history())
-        assert "error handling" in [rung.name for rung in ladder.unknown]
-
-
-def test_the_watch_outlives_a_reboot(
-    guest: Guest, host: Host, watch: KernelWatch, ssd: Drive
-) -> None:
-    old_boot, mark = host.boot_id(), watch.mark()
-    host.write_value(LOG, DISABLED.format(ssd.ata_port or ""))
-    assert "ncq-disabled" in [event.kind for event in watch.since(mark, ssd)]
-    guest.reset()
-    host.reconnect(BOOT_S)
-    assert host.boot_id() != old_boot
-    kinds = [event.kind for event in watch.since(mark)]
-    assert kinds[0] == "ncq-disabled"  # of the boot before, and still counted
-    assert "link-up" in kinds[1:]
-    drive, ladder = climbed(host, watch, HEALTHY)
-    assert watch.history().complete
-    assert ladder.first_broken is None, str(ladder)
-    assert watch.since(watch.mark(), drive) == ()

@@ -1,0 +1,122 @@
+"""How many requests overlap at the drive: counted in a trace, and what a probe cannot say."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar, cast
+
+import pytest
+
+from leadline.drive import overlap, tracing
+from leadline.drive.bind import Drive
+from leadline.drive.overlap import read_trace
+from leadline.host.connection import Host
+from leadline.host.trouble import ProgramFailed
+from selftests.drive_specimens import sata_drive
+
+LIBATA = """\
+# tracer: nop
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+ kworker/0:1H-44  [000] d..1.  10.000000: ata_qc_issue: ata_port=1 ata_dev=0 tag=3 \
+proto=ATA_PROT_NCQ cmd=ATA_CMD_FPDMA_READ  tf=(60/08:18:10:ee:01/00:00:00:00:00/40)
+ kworker/0:1H-44  [000] d..1.  10.001000: ata_qc_issue: ata_port=1 ata_dev=0 tag=4 \
+proto=ATA_PROT_NCQ cmd=ATA_CMD_FPDMA_READ  tf=(60/08:20:10:ee:01/00:00:00:00:00/40)
+ kworker/0:1H-44  [000] d..1.  10.001500: ata_qc_issue: ata_port=2 ata_dev=0 tag=9 \
+proto=ATA_PROT_NCQ cmd=ATA_CMD_FPDMA_READ  tf=(60/08:48:10:ee:01/00:00:00:00:00/40)
+          <idle>-0  [001] d.h1.  10.003000: ata_qc_complete_done: ata_port=1 ata_dev=0 tag=3 \
+flags=b{ ACTIVE DMAMAP IO } status={ DRDY }  res=(40/00:00:00:00:00/00:00:00:00:00/00)
+          <idle>-0  [001] d.h1.  10.004000: ata_qc_complete_failed: ata_port=1 ata_dev=0 tag=4 \
+flags=b{ ACTIVE DMAMAP IO } status={ DRDY ERR }  res=(41/40:00:00:00:00/00:00:00:00:00/00)
+ kworker/0:1H-44  [000] d..1.  10.010000: ata_qc_issue: ata_port=1 ata_dev=0 tag=5 \
+proto=ATA_PROT_NCQ cmd=ATA_CMD_FPDMA_READ  tf=(60/08:28:10:ee:01/00:00:00:00:00/40)
+          <idle>-0  [001] d.h1.  10.011000: ata_qc_complete_done: ata_port=1 ata_dev=0 tag=5 \
+flags=b{ ACTIVE DMAMAP IO } status={ DRDY }  res=(40/00:00:00:00:00/00:00:00:00:00/00)
+"""
+
+SCSI = """\
+ fio-9  [001] .....  5.000000: scsi_dispatch_cmd_start: host_no=1 channel=0 id=3 lun=0 \
+data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL driver_tag=7 scheduler_tag=-1 \
+cmnd=(READ_10 lba=1 txlen=8 protect=0 raw=28 00 00 00 00 01 00 00 08 00)
+ fio-9  [001] .....  5.000100: scsi_dispatch_cmd_start: host_no=1 channel=0 id=3 lun=0 \
+data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL driver_tag=8 scheduler_tag=-1 \
+cmnd=(READ_10 lba=2 txlen=8 protect=0 raw=28 00 00 00 00 02 00 00 08 00)
+ <idle>-0  [001] d.H2.  5.000400: scsi_dispatch_cmd_done: host_no=1 channel=0 id=3 lun=0 \
+data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL driver_tag=7 scheduler_tag=-1 \
+cmnd=(READ_10 lba=1 txlen=8 protect=0 raw=28 00 00 00 00 01 00 00 08 00) result=(status=GOOD)
+ <idle>-0  [001] d.H2.  5.000500: scsi_dispatch_cmd_done: host_no=1 channel=0 id=3 lun=0 \
+data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL driver_tag=8 scheduler_tag=-1 \
+cmnd=(READ_10 lba=2 txlen=8 protect=0 raw=28 00 00 00 00 02 00 00 08 00) result=(status=GOOD)
+"""
+
+
+def test_overlap_is_counted_from_libatas_tracepoints() -> None:
+    seen = read_trace(LIBATA, "libata", (1, 0))
+    assert seen.opcodes == {"READ FPDMA QUEUED": 3}
+    assert (seen.commands, seen.queued, seen.most) == (3, 3, 2)
+    # 1 ms of one, 2 ms of two, 1 ms of one, and later 1 ms of one: 7 tag-ms in 5 busy ms.
+    assert seen.mean == pytest.approx(7 / 5)
+
+
+def test_only_the_drive_asked_for_is_counted() -> None:
+    assert read_trace(LIBATA, "libata", (2, 0)).commands == 1
+    assert read_trace(LIBATA, "libata", (1, 1)).commands == 0
+
+
+def test_commands_without_a_tag_do_not_count_as_queued() -> None:
+    unqueued = LIBATA.replace("tf=(60/", "tf=(25/").replace(
+        "ATA_CMD_FPDMA_READ", "ATA_CMD_READ_EXT"
+    )
+    seen = read_trace(unqueued, "libata", (1, 0))
+    assert seen.opcodes == {"READ DMA EXT": 3}
+    assert (seen.queued, seen.most, seen.mean) == (0, 0, 0.0)
+    assert "none of them queued" in str(seen)
+
+
+def test_overlap_is_counted_from_the_scsi_layers_tracepoints() -> None:
+    seen = read_trace(SCSI, "scsi", (1, 0, 3, 0))
+    assert seen.opcodes == {"READ_10": 2}
+    assert (seen.queued, seen.most) == (2, 2)
+    assert seen.mean == pytest.approx((0.1 + 2 * 0.3 + 0.1) / 0.5)
+
+
+def test_an_older_kernels_trace_without_tags_tells_commands_by_their_bytes() -> None:
+    old = SCSI.replace("driver_tag=7 scheduler_tag=-1 ", "").replace(
+        "driver_tag=8 scheduler_tag=-1 ", ""
+    )
+    assert read_trace(old, "scsi", (1, 0, 3, 0)).most == 2
+
+
+def test_an_empty_trace_says_that_nothing_was_seen() -> None:
+    assert str(read_trace("# tracer: nop\n", "libata", (1, 0))).startswith("no command seen")
+
+
+class WithoutItsEngine:
+    """A rig whose fio has no libaio: it ends before it has read anything."""
+
+    name = "rig"
+    versions: ClassVar[dict[str, str]] = {}
+
+    def run(self, argv: list[str], **_: object) -> SimpleNamespace:
+        return SimpleNamespace(exit_code=1, stdout=b"", stderr=b"fio: engine libaio not loadable")
+
+    def read_file(self, path: str) -> bytes:
+        return b"# tracer: nop"
+
+
+def test_a_probe_that_offers_nothing_says_nothing_of_the_drive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @contextmanager
+    def instance(host: Host, drive: Drive) -> Iterator[str]:
+        yield "/tracing"
+
+    monkeypatch.setattr(tracing, "instance", instance)
+    monkeypatch.setattr(overlap, "_watch", lambda *_: None)
+    with pytest.raises(ProgramFailed, match="engine libaio not loadable"):
+        overlap.probe(cast(Host, WithoutItsEngine()), sata_drive())
+
+
+def test_the_page_says_how_much_is_read_for_it() -> None:
+    page = Path(__file__).parents[1] / "docs" / "explanation" / "ncq-ladder.md"
+    assert f"{overlap.READS} reads" in page.read_text()
