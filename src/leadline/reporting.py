@@ -122,13 +122,10 @@ def _properties(
     return [(f"{PREFIX}{key}", value) for key, value in found.items()]
 
 
-def facts_of(report: pytest.TestReport) -> dict[str, Any]:
-    """The facts that a report carries, keyed without the prefix."""
-    return {
-        key.removeprefix(PREFIX): value
-        for key, value in report.user_properties
-        if key.startswith(PREFIX)
-    }
+def facts_of(report: pytest.TestReport | pytest.CollectReport) -> dict[str, Any]:
+    """The facts that a report carries, keyed without the prefix; none that of a collection."""
+    properties = report.user_properties if isinstance(report, pytest.TestReport) else ()
+    return {key.removeprefix(PREFIX): value for key, value in properties if key.startswith(PREFIX)}
 
 
 def _of_a_dead_worker(report: pytest.TestReport, route: Route) -> dict[str, Any]:
@@ -147,7 +144,9 @@ def _of_a_dead_worker(report: pytest.TestReport, route: Route) -> dict[str, Any]
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+def pytest_report_teststatus(
+    report: pytest.TestReport | pytest.CollectReport,
+) -> tuple[str, str, str] | None:
     outcome = facts_of(report).get("outcome")
     recorded = report.skipped and outcome == Ended.RECORDED
     if outcome is None or not (report.failed or recorded):
