@@ -107,6 +107,33 @@ def test_what_a_dead_run_was_about_to_flash_went_with_its_virtual_drives(
     assert "; it has new drives now" in said
 
 
+def test_what_this_run_leaves_goes_with_its_virtual_drives(
+    vendor: Vendor,
+    up: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Stopped in a flash: its rig's outlets are seen to, and the rest is gone with the guest."""
+    monkeypatch.setattr(journal, "default_directory", lambda _: str(vendor.folder / "journal"))
+
+    @contextmanager
+    def running(rig: Rig) -> Iterator[None]:
+        yield
+        with open_host(HostSpec(reach="local")) as here:
+            begin(Journal(here, "run-1"), replace(RECORD, serial="VSSD0001"))
+        with open_host(HostSpec(reach="local")) as here:
+            assert len(unfinished(here, rig)) == 1
+
+    monkeypatch.setattr(virtual, "running", running)
+    rigs = ("--rig", str(vendor.rig))
+    assert vendor.hil("-k", "test_drive", "test_all.py", *rigs, rig=RIG, matrix=MATRIX) == 1
+    assert [names for names, _ in vendor.mended] == [["bench"]]
+    assert vendor.passing == ["virtual"]
+    with open_host(HostSpec(reach="local")) as here:
+        assert unfinished(here, load_rig(RIG)) == []
+    assert "it has new drives now" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--collect-only", "--co"])
 def test_nothing_is_started_and_no_rig_asked_to_see_what_would_run(
     vendor: Vendor, up: dict[str, Any], option: str

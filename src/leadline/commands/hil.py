@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import leadline
 from leadline.commands.options import add_results
 from leadline.errors import Misuse
-from leadline.flash_record import settle, unfinished
+from leadline.flash_record import Unfinished, settle, unfinished
 from leadline.host.connection import open_host
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
@@ -136,7 +136,9 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
                 _tell(sentence)
             refuse_absent(benches, len(rigs))
             words = _pytest_arguments(arguments, paths, matrix.path, run_id)
-            if all(_ends_with_us(rig) for rig in rigs):
+            passing = [rig for rig in rigs if _ends_with_us(rig)]
+            lasting = [rig for rig in rigs if rig not in passing]
+            if not lasting:
                 words.append("--keep-firmware")  # of drives that are gone when we are
             child = Child(words, stdout=sys.stderr if arguments.json else None)
             stack.callback(child.end)
@@ -146,7 +148,7 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
                         _start_virtual(rig, stack, record)
             code = child.run(signals)
             if code != 0 and child.began:
-                for sentence in mend(rigs, run_id, logs):
+                for sentence in mend(lasting, run_id, logs, passing=passing):
                     _tell(sentence)
     except BaseException as error:
         record.end(INTERRUPTED_CODE if signals.count else exit_code([ended_by(error)]))
@@ -170,12 +172,18 @@ def _start_virtual(rig: Rig, stack: ExitStack, record: Record) -> None:
         virtual.await_boot(rig)  # another command may be just starting it
         return
     begun = time.monotonic()
+    stack.callback(_settle_flashes, rig, lambda _: None)  # what this run leaves is gone as well
     stack.enter_context(virtual.running(rig))
+    _settle_flashes(rig, lambda left: _tell(f"{left}; it has new drives now"))
+    record.add(Phase(cell=None, name="boot", seconds=time.monotonic() - begun))
+
+
+def _settle_flashes(rig: Rig, say: Callable[[Unfinished], None]) -> None:
+    """Close what runs that have ended left of this rig's drives, which are no more."""
     with open_host(HostSpec(reach="local")) as here:
         for left in unfinished(here, rig):
-            _tell(f"{left}; it has new drives now")
+            say(left)
             settle(here, left.record.serial, [left])
-    record.add(Phase(cell=None, name="boot", seconds=time.monotonic() - begun))
 
 
 def _pytest_arguments(
