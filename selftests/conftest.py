@@ -5,6 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 pytest_plugins = ("pytester",)
@@ -19,3 +20,14 @@ if "CI" not in os.environ:
 
 # The benchmarks are not installed.  Last: what is installed comes before our fixtures/.
 sys.path.append(str(Path(__file__).parent.parent))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow files first, or one worker has the last of them when the others have nothing left."""
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    if item.get_closest_marker("slow"):
+        return 0
+    return 1 if item.path.parent.name == "virtual" else 2

@@ -23,6 +23,8 @@ from selftests.virtual.conftest import RIGS, MakeRig
 
 DEADLINE_S = 240.0
 FLASH = re.compile(r"    flash:\n(?:      .*\n)+")
+# What was killed in a flash is heeded by its serial number, which other tests' drives have.
+SERIAL = "VSCSI0091"
 # A vendor's program: the image is staged in the drive; where a file says so, it then hangs.
 PROGRAM = """\
 #!/bin/sh
@@ -73,12 +75,21 @@ class Bench:
 
 
 def matrix_in(folder: Path) -> Path:
-    """The packaged matrix, with a firmware 1.1 of the SCSI drive."""
-    profile = (RIGS / "profiles/vscsi-1.0.yaml").read_text().replace('"1.0"', '"1.1"')
+    """The packaged matrix, with a firmware 1.1 of the SCSI drive, whose serial number is its own.
+
+    The firmwares of that drive, which are its profiles, are in the folder, too.
+    """
+    packaged = (RIGS / "profiles/vscsi-1.0.yaml").read_text()
+    assert "VSCSI0001" in packaged
+    released = packaged.replace("VSCSI0001", SERIAL)
+    profile = released.replace('"1.0"', '"1.1"')
+    (folder / "vscsi-1.0.yaml").write_text(released)
     (folder / "vscsi-1.1.yaml").write_text(profile)
-    sha256 = hashlib.sha256(profile.encode()).hexdigest()
+    sha256 = _sha256(profile)
     text = (RIGS.parent / "firmware_matrix.yaml").read_text()
     text = text.replace("image: rigs/", f"image: {RIGS}/")
+    text = text.replace(f"{RIGS}/profiles/vscsi-1.0.yaml", "vscsi-1.0.yaml")
+    text = text.replace(_sha256(packaged), _sha256(released))
     # Of whole blocks, as an image that is downloaded has to be.
     old = (RIGS / "profiles/vssd-1.1.yaml").read_bytes()
     (folder / "vssd-1.1.yaml").write_bytes(blocks := old + b"\n" * (-len(old) % 512))
@@ -94,6 +105,10 @@ def matrix_in(folder: Path) -> Path:
     return path
 
 
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 @pytest.fixture(scope="module")
 def bench(make_rig: MakeRig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("flash")
@@ -106,9 +121,16 @@ def bench(make_rig: MakeRig, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     words = f'[{program}, "{{rig}}", "{{slot}}", "{{image}}"]'
     scsi = f"    flash: {{command: {words}, runs_on: here, activates: power-cycle}}\n"
     model = "    model: LEADLINE VSCSI\n"
-    rig = make_rig("flash", (ssd, "    flash: allowed\n"), (model, model + scsi))
+    matrix = matrix_in(folder)
+    rig = make_rig(
+        "flash",
+        (ssd, "    flash: allowed\n"),
+        (model, model + scsi),
+        ("VSCSI0001", SERIAL),
+        (f"profile: {RIGS}/profiles/vscsi-1.0.yaml", f"profile: {folder}/vscsi-1.0.yaml"),
+    )
     with virtual.running(load_rig(rig)):
-        yield Bench(rig, matrix_in(folder), folder)
+        yield Bench(rig, matrix, folder)
 
 
 def test_the_next_run_says_what_state_the_drive_is_in_and_what_to_do(bench: Bench) -> None:
@@ -123,7 +145,7 @@ def test_the_next_run_says_what_state_the_drive_is_in_and_what_to_do(bench: Benc
     assert finish in said
     code, said = bench.run("flash", "scsi1", "--resume", "--allow-flash")
     assert code == 0, said
-    assert "scsi1: VSCSI0001 runs 1.1, and ran 1.0" in said
+    assert f"scsi1: {SERIAL} runs 1.1, and ran 1.0" in said
     assert bench.firmware("scsi1") == "1.1"
 
 
@@ -170,4 +192,4 @@ def _journals(state: str) -> list[Path]:
 
 
 def _mentions(path: Path) -> bool:
-    return "VSCSI0001" in path.read_text()
+    return SERIAL in path.read_text()

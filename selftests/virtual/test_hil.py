@@ -19,7 +19,7 @@ from leadline.power.pdu import open_pdu
 from leadline.virtual import rig as virtual
 from selftests.virtual.conftest import RIGS, MakeRig
 
-pytestmark = pytest.mark.measures
+pytestmark = [pytest.mark.measures, pytest.mark.slow]
 
 DEADLINE_S = 420.0
 

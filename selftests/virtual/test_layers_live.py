@@ -48,7 +48,7 @@ from selftests.virtual.two_drives import left_above, two_drives
 from selftests.visit_world import Told, kept, make_run
 
 MIB = 1 << 20
-pytestmark = pytest.mark.measures
+pytestmark = [pytest.mark.measures, pytest.mark.slow]
 
 SINGLE: list[tuple[Layer, ...]] = [("ext4",), ("lvm",), ("raid10",)]
 WHOLE: tuple[Layer, ...] = ("raid10", "lvm", "ext4")

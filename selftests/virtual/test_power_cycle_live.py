@@ -30,6 +30,8 @@ from leadline.power.wear import wear_of
 from leadline.virtual import rig as virtual_rig
 from leadline.virtual.state import State
 
+pytestmark = pytest.mark.slow
+
 Feeds = Literal["drive", "host"]
 PROFILES = Path(virtual_rig.__file__).parents[1] / "rigs/profiles"
 RESTORED_S = 30.0

@@ -20,7 +20,7 @@ from leadline.virtual.request_log import read_request_log
 from leadline.virtual.rig import Changes
 from leadline.virtual.state import State
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 MakeRig = Callable[..., Path]
 HOST, SCSI = 1, 2  # outlets of the packaged rig's PDU
