@@ -1,7 +1,7 @@
 """Virtual rigs for the integration tests, each of its own name: a user's stays alone."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,25 @@ RIGS = Path(leadline.__file__).parent / "rigs"
 
 MakeRig = Callable[..., Path]
 
+_LAST_WORDS = 3000
+_MADE: list[str] = []
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("long") and not os.environ.get("LEADLINE_LONG"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: give LEADLINE_LONG=1"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails shows the last that the newest rig said: its logs go with the session."""
+    report = yield
+    if report.failed:
+        for log in (log for name in _MADE[-1:] for log in sorted(State(name).log.glob("*.log"))):
+            text = log.read_bytes()[-_LAST_WORDS:].decode(errors="replace")
+            report.sections.append((f"end of {log}", text))
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -29,11 +43,10 @@ def make_rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeRig]:
     `make_rig(name, (old, new), ...)` replaces texts; the file's profiles stay the packaged ones.
     """
     folder = tmp_path_factory.mktemp("rigs")
-    made: list[str] = []
 
     def make(name: str, *changes: tuple[str, str]) -> Path:
         unique = made_up(name)
-        made.append(unique)
+        _MADE.append(unique)
         text = (RIGS / "virtual.yaml").read_text()
         for old, new in (
             ("rig: virtual", f"rig: {unique}"),
@@ -48,7 +61,7 @@ def make_rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeRig]:
         return path
 
     yield make
-    for name in made:
+    for name in _MADE:
         State(name).forget()
 
 
