@@ -188,6 +188,16 @@ def test_a_drive_that_takes_a_part_for_the_whole() -> None:
     assert "took the pieces that it had for the whole; send it in one" in str(error)
 
 
+@pytest.mark.parametrize("code", [5, 9, 11])
+def test_an_activation_that_is_refused_is_no_matter_of_the_image_or_its_pieces(code: int) -> None:
+    failed = ProgramFailed("rig", activate_argv("/dev/sda"), code, b"", SAID)
+    error = explained(FlashSpec(mode=0xE), sata(download=True, offsets=True), failed)
+    assert isinstance(error, Misuse)
+    assert "took the image by mode 0Eh, and refused WRITE BUFFER mode 0Fh" in str(error)
+    assert "activates: power-cycle in the rig file" in str(error)
+    assert "chunks" not in str(error)
+
+
 @pytest.mark.parametrize("code", [5, 11])
 def test_a_sata_drive_is_held_to_what_it_advertises(code: int) -> None:
     in_pieces, whole = FlashSpec(mode=7), FlashSpec(mode=5)

@@ -195,8 +195,16 @@ def _not_supported(says: str) -> str:
 
 
 def _write_buffer_refused(spec: FlashSpec, drive: Drive, failed: ProgramFailed) -> Refusal:
-    asked, code = f"WRITE BUFFER mode {spec.mode:02X}h", failed.exit_code
-    if code == _ATTENTION and _CHANGED in failed.stderr:
+    activates = f"--mode={ACTIVATE}" in failed.argv
+    mode, code = ACTIVATE if activates else spec.mode, failed.exit_code
+    asked = f"WRITE BUFFER mode {mode:02X}h"
+    if activates and code in (_ILLEGAL, _INVALID_OPCODE, _ABORTED):
+        return Misuse, (
+            f"the drive took the image by mode {spec.mode:02X}h, and refused {asked}, which is to "
+            "activate it; have a power cycle do that: activates: power-cycle in the rig file, "
+            "unless the matrix has an activation of this firmware"
+        )
+    if code == _ATTENTION and _CHANGED in failed.stderr and not activates:
         return DriveFault, (
             f"the drive said in the middle of {asked} that its microcode has changed, so it took "
             "the pieces that it had for the whole; send it in one (mode: 0x5, or chunk_kib above "
