@@ -179,6 +179,15 @@ def test_each_exit_status_has_its_owner(code: int, owner: type[Exception], words
     assert words in said
 
 
+@pytest.mark.parametrize("code", [5, 72])
+def test_an_image_that_is_sent_whole_has_no_chunks(code: int) -> None:
+    """`chunk_kib` cannot be given with mode 5, so it is not what is to be changed."""
+    _, said = why(FlashSpec(mode=5), drive("a", link=None), code)
+    assert "chunk" not in said
+    assert ("take the whole image in one" in said) == (code == 5)
+    assert ("the image, which goes in one command" in said) == (code == 72)
+
+
 def test_a_drive_that_takes_a_part_for_the_whole() -> None:
     """As scsi_debug does with mode 7: the next piece finds the attention."""
     said = b"Additional sense: Microcode has been changed without reset\n"

@@ -217,11 +217,17 @@ def _write_buffer_refused(spec: FlashSpec, drive: Drive, failed: ProgramFailed) 
     if code == _FILE or 50 < code < 97:
         return RigTrouble, (
             f"{asked} did not reach the drive: the rig's kernel or HBA refused to send it; is "
-            f"chunk_kib {spec.chunk_kib} more than max_sectors_kb in its queue's sysfs?"
+            f"{_in_one_command(spec)} more than max_sectors_kb in its queue's sysfs?"
         )
     unknown = RigTrouble, "{} failed in a way that sg3_utils has no word for"
     owner, why = _MEANT.get(code, unknown)
     return owner, why.format(asked)
+
+
+def _in_one_command(spec: FlashSpec) -> str:
+    if spec.mode == WHOLE:
+        return "the image, which goes in one command (mode: 0x7 sends pieces),"
+    return f"chunk_kib {spec.chunk_kib}"
 
 
 def _no_such_command(drive: Drive) -> Refusal:
@@ -246,10 +252,10 @@ def _no_such_command(drive: Drive) -> Refusal:
 def _refused(spec: FlashSpec, drive: Drive, asked: str) -> Refusal:
     """ILLEGAL REQUEST or ABORTED COMMAND: the mode, the chunks, or the image."""
     says = drive.identify and drive.identify.microcode
+    pieces = "the whole image in one" if spec.mode == WHOLE else f"chunks of {spec.chunk_kib} KiB"
     remedy = (
         "is the image made for this drive (COMMAND SEQUENCE ERROR, INVALID FIELD IN PARAMETER "
-        "LIST), and does the drive know the mode and take chunks of "
-        f"{spec.chunk_kib} KiB (INVALID FIELD IN CDB)?"
+        f"LIST), and does the drive know the mode and take {pieces} (INVALID FIELD IN CDB)?"
     )
     if says and (says.download if spec.mode == WHOLE else says.offsets) == "enabled":
         words = "83 and 86 bit 0" if spec.mode == WHOLE else "119 and 120 bit 4"
