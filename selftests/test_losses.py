@@ -67,6 +67,12 @@ def test_a_comparison_that_fails_is_a_loss_by_itself() -> None:
     assert lost(row(TESTED, "recorded", where=f"{TESTED}-station2")) == []
 
 
+def test_what_the_drive_cannot_go_back_to_may_be_lost_all_the_same() -> None:
+    route = route_of([HOME, replace(CANDIDATE, compared=False)])
+    assert not route.stays
+    assert lost(row(RELEASED, "pass"), row(TESTED, "fail"), route=route) == ["a fail"]
+
+
 def test_another_drive_is_no_baseline() -> None:
     other = row("bench-b-MODEL-1.0", "pass")
     assert lost(other, row(TESTED, "fail")) == []

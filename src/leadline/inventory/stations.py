@@ -65,8 +65,14 @@ class Route:
 
     @property
     def comparisons(self) -> tuple[tuple[Cell, Cell], ...]:
-        """Each candidate with what it is held against."""
-        return tuple((stay.candidate.cell, stay.released) for stay in self.stays if stay.judges)
+        """Each candidate with what it is held against: at stations, or as both are visited."""
+        pairs = [(stay.candidate.cell, stay.released) for stay in self.stays if stay.judges]
+        visited = {visit.cell for visit in self.visits}
+        for visit in self.visits:
+            released = replace(visit.cell, firmware=visit.against or "")
+            if released in visited and released != visit.cell:
+                pairs.append((visit.cell, released))
+        return tuple(dict.fromkeys(pairs))
 
 
 def route_of(visits: Iterable[Visit], *, stored_baseline: bool = False) -> Route:
