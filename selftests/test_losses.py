@@ -67,6 +67,15 @@ def test_a_comparison_that_fails_is_a_loss_by_itself() -> None:
     assert lost(row(TESTED, "recorded", where=f"{TESTED}-station2")) == []
 
 
+def test_of_two_candidates_in_a_row_each_comparison_is_its_own() -> None:
+    """By what is stored, they are judged at visits that are alike but for their firmware."""
+    cell = replace(CANDIDATE.cell, firmware="1.2")
+    next_ = replace(CANDIDATE, cell=cell, n=3, against="1.1")
+    rows = [row(each, "fail", where=f"{each}-station3") for each in (TESTED, cell.id)]
+    route = route_of([HOME, CANDIDATE, next_], stored_baseline=True)
+    assert [loss.row.cell for loss in losses(rows, route)] == [TESTED, cell.id]
+
+
 def test_what_the_drive_cannot_go_back_to_may_be_lost_all_the_same() -> None:
     route = route_of([HOME, replace(CANDIDATE, compared=False)])
     assert not route.stays

@@ -44,8 +44,8 @@ def losses(rows: Sequence[SummaryRow], route: Route) -> tuple[Loss, ...]:
         for row in rows:
             if row.cell != candidate.id:
                 continue
-            before = held.get(_test(row))
-            compares = before is None and any(name in row.node for name in judged)
+            compares = any(name in row.node for name in judged)
+            before = None if compares else held.get(_test(row))
             lost = before is not None and before.outcome is Ended.PASS and row.outcome in LOST
             if lost or (compares and row.outcome in SLOWER):
                 found.append(Loss(row, released.firmware, before))
