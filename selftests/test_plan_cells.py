@@ -164,6 +164,20 @@ def test_a_candidate_that_is_not_compared_is_held_against_what_is_stored(
     assert alone in capsys.readouterr().out
 
 
+def test_a_candidate_is_not_said_to_be_compared_with_what_is_not_visited(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.model("M", "1.0 status: released, no image", "1.1")
+    files.drive("a", "M", "1.1")
+    rig, matrix = files.read()
+    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=False))
+    said = capsys.readouterr().out
+    assert "    bench-a-M-1.0: no image in the matrix\n" in said
+    assert (
+        "    held against 1.0, by what is stored alone: the drive is not visited with it\n" in said
+    )
+
+
 def test_what_waits_for_a_power_cycle_needs_an_outlet(files: Files) -> None:
     files.model("M", "1.0", "1.1 activation: power-cycle")
     files.drive("a", "M", "1.0")

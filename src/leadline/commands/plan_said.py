@@ -21,7 +21,7 @@ def said(planned: Planned) -> Iterator[str]:
 
     for of_drive in by_drive(planned.visits):
         for visit in of_drive:
-            yield from _visit(visit, planned)
+            yield from _visit(visit, of_drive, planned)
         came_with, last = of_drive[0].cell.firmware, of_drive[-1].cell.firmware
         if came_with != last:
             yield f"    and then {came_with} is flashed again, which it came with"
@@ -34,7 +34,7 @@ def said(planned: Planned) -> Iterator[str]:
     yield from ("", *_sums(planned))
 
 
-def _visit(visit: "Visit", planned: Planned) -> Iterator[str]:
+def _visit(visit: "Visit", of_drive: "list[Visit]", planned: Planned) -> Iterator[str]:
     cell, matrix = visit.cell, planned.matrix
     firmware = matrix.firmware(cell.model, cell.firmware)
     how = "on the drive" if visit.installed else "to be flashed"
@@ -43,6 +43,8 @@ def _visit(visit: "Visit", planned: Planned) -> Iterator[str]:
         yield f"    its drive says {firmware.shows}"
     if visit.against:
         alone = "" if visit.compared else ", by what is stored alone: downgrades are refused"
+        if visit.against not in [each.cell.firmware for each in of_drive]:
+            alone = ", by what is stored alone: the drive is not visited with it"
         yield f"    held against {visit.against}{alone}"
     limits = matrix.limits_for(cell.model, cell.firmware, cell.controller)
     yield from (f"    {claim} {bounds(limit)}" for claim, limit in limits.items())
