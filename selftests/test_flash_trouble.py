@@ -155,6 +155,22 @@ class TestTrouble:
         assert "the next run says what the drive runs" in message_of(caught.value)
         assert flasher.left(next_host, visit) == ["downloading"]
 
+    def test_a_flash_after_an_interrupted_one_settles_both(
+        self, flasher: Flasher, next_host: Host, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As on the way home after Ctrl-C: what the first one left is nobody's doubt any more."""
+
+        def interrupted(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with flasher.visit() as visit:
+            with monkeypatch.context() as patched:
+                patched.setattr(flashing, "_activated", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    flash(visit)
+            flash(visit)
+        assert flasher.left(next_host, visit) == []
+
     @pytest.mark.parametrize(("how", "copied"), [("{mode: 5}", True), ("", False)])
     def test_where_the_copy_of_the_image_is_stands_on_record(
         self,

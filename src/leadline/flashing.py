@@ -88,6 +88,8 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
         done = _activated(visit, order, on_record)
     on_record.settled()
     settle(station.here, visit.spec.serial, station.unfinished)
+    for earlier in station.interrupted.pop(visit.spec.slot, []):
+        earlier.settled()
     station.in_doubt.pop(visit.spec.slot, None)
     station.put_on[visit.spec.slot] = cell.firmware
     return done
@@ -271,6 +273,7 @@ def _accounted(visit: "OpenVisit", on_record: OnRecord) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
+        visit.station.interrupted.setdefault(visit.spec.slot, []).append(on_record)
         interrupt.add_note(
             "a flash was under way: it is on record, and the next run says what the drive runs"
         )

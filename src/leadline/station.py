@@ -9,7 +9,7 @@ import pytest
 from leadline.drive.kernel_watch import KernelWatch
 from leadline.drive.locate import put_out
 from leadline.errors import DriveFault, Misuse, RigTrouble, message_of
-from leadline.flash_record import look_after, unfinished
+from leadline.flash_record import OnRecord, look_after, unfinished
 from leadline.host.connection import Host, HostLost, open_host
 from leadline.host.journal import Journal
 from leadline.host.programs import require
@@ -30,6 +30,8 @@ class Station:
     `in_doubt` has the slots of drives whose firmware may yet change, after a flash that did not
     come to its end, and what to do about each; `unfinished` are those of dead runs.  `put_on` is
     which firmware, by its name in the matrix, has been put on the drive of a slot since.
+    `interrupted` are flashes of this run that Ctrl-C ended, by slot: on record until another
+    succeeds.
     """
 
     def __init__(self, rig: Rig, run: Run, record: Record, live: Live) -> None:
@@ -39,6 +41,7 @@ class Station:
         self.live = live
         self.lost: RigTrouble | None = None
         self.put_on: dict[str, str] = {}
+        self.interrupted: dict[str, list[OnRecord]] = {}
         with ExitStack() as opening:
             # Outlets first: a host that a dead run left without power answers nobody.
             folder = folder_of_run(run.results, run.id)
