@@ -90,15 +90,15 @@ class Once:
 
 def once(ran: Ran, needed: Collection[str] = ()) -> Once:
     """What one run came to; claims that are `needed` must have passed, and not been left out."""
-    rows = ran.outcomes(SLOT)
-    passed = {row["claim"] for row in ran.summary["outcomes"] if row["outcome"] == "pass"}
+    rows = ran.summary["outcomes"]  # not by claim: several tests make one, size by size
+    passed = {row["claim"] for row in rows if row["outcome"] == "pass"}
     alarms = [f"{claim}: did not pass" for claim in sorted(set(needed) - passed)]
     alarms += [
-        f"{claim}: {outcome}: {said.partition(chr(10))[0][:_SHOWN]}"
-        for claim, (outcome, said) in rows.items()
-        if outcome in FALSE
+        f"{row['claim']}: {row['outcome']}: {row['message'].partition(chr(10))[0][:_SHOWN]}"
+        for row in rows
+        if row["outcome"] in FALSE
     ]
-    counted = Counter(row["outcome"] for row in ran.summary["outcomes"])
+    counted = Counter(row["outcome"] for row in rows)
     return Once(ran.summary["seconds"], ran.code, dict(counted), tuple(alarms))
 
 

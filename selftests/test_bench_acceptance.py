@@ -62,6 +62,14 @@ def test_everything_but_a_pass_in_time_is_an_alarm(came: Ran, right: bool) -> No
     assert once(came).is_right == right
 
 
+def test_an_alarm_is_told_though_another_test_of_its_claim_passed_later() -> None:
+    came = ran("fail", "pass", code=1)
+    for row in came.summary["outcomes"]:
+        row["claim"] = "request_size"
+    found = once(came, ["request_size"])
+    assert (found.alarms, found.is_right) == (("request_size: fail: said",), False)
+
+
 def test_a_claim_that_is_left_out_is_an_alarm() -> None:
     came = ran("pass", "skipped")
     assert once(came, ["claim-0"]).is_right
