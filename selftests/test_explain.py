@@ -1,5 +1,6 @@
 """A verdict in words: every figure, what voids or limits it, what to do next."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,13 +102,17 @@ def test_a_rate_against_a_figure_is_told_in_the_figures_unit() -> None:
     ]
 
 
-def test_a_time_is_told_in_seconds() -> None:
+def test_a_time_is_told_in_seconds_and_as_the_bandwidth_that_it_is() -> None:
     verdict = replace(PASSED, direction="<=", threshold=60.0, unit="slice", count=9, rates=())
-    assert explained(verdict, EIGHT.time_for(16 * 10**9) <= Limit(60, "c", "a data sheet"))[:3] == [
+    claim = EIGHT.time_for(16 * 10**9) <= Limit(60, "c", "a data sheet")
+    assert explained(verdict, claim)[:4] == [
         "PASS: random_read.at(depth=8).time_for(16 GB) <= 60 s holds on bench-a",
         "  time: 7.21 [6.98, 7.45] s, over 9 slices",
+        "  bandwidth: 2218 [2149, 2291] MB/s in requests of 4 KiB",
         "  threshold: <= 60 s (a data sheet)",
     ]
+    little = explained(replace(verdict, low=0.0, high=math.inf), claim)
+    assert "  bandwidth: 2218 [0, inf] MB/s in requests of 4 KiB" in little
 
 
 def test_what_is_above_a_thousand_has_all_its_digits() -> None:

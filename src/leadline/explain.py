@@ -1,5 +1,8 @@
 """A verdict in words that a sceptical performance engineer can act on."""
 
+import math
+
+from leadline.drive.request_limits import in_binary
 from leadline.quantities import REQUESTS_PER_S, SECONDS
 from leadline.remedies import remedy_of
 from leadline.statements import (
@@ -51,6 +54,7 @@ def explain(verdict: Verdict, statement: Statement, *, cell: str, repeat: str) -
         what = "time" if _unit(statement) == f" {SECONDS}" else _ESTIMATES[type(statement)]
         found = f"{estimate_text(verdict)}{_unit(statement)}, over {_counted(verdict)}"
         lines.append(f"  {what}: {found}")
+        lines += _bandwidth(verdict, statement)
     cited = f" ({statement.source})" if statement.source else ""
     lines.append(f"  threshold: {_threshold(verdict, statement)}{cited}")
     lines.append(f"  cost: {verdict.drive_seconds:.1f} drive-seconds")
@@ -85,6 +89,19 @@ def _names(verdict: Verdict, statement: Statement) -> list[tuple[str, str]]:
             return [(str(quantity), REQUESTS_PER_S), (whose, REQUESTS_PER_S)]
         case _:
             return [(str(quantity), quantity.unit) for quantity in statement.quantities]
+
+
+def _bandwidth(verdict: Verdict, statement: Statement) -> list[str]:
+    """A line beside a time: what its volume is read or written at, as data sheets have it."""
+    if not isinstance(statement, Against) or statement.quantity.volume_bytes is None:
+        return []
+    if not verdict.estimate or verdict.low is None or verdict.high is None:
+        return []
+    megabytes, size = statement.quantity.volume_bytes / 1e6, statement.quantity.request_bytes
+    # The longest time is the lowest bandwidth; a time of which nothing is known begins at 0.
+    times = (verdict.estimate, verdict.high, verdict.low)
+    rate, low, high = (_figure(megabytes / each if each else math.inf, 4) for each in times)
+    return [f"  bandwidth: {rate} [{low}, {high}] MB/s in requests of {in_binary(size)}"]
 
 
 def _counted(verdict: Verdict) -> str:
