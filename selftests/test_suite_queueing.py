@@ -1,4 +1,4 @@
-"""The suite's tests of queueing, where the matrix has it that a pair must not queue."""
+"""The suite's tests of queueing: where a pair must not queue, and what they take for NCQ on."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -7,8 +7,12 @@ from typing import cast
 import pytest
 
 from leadline.drive.bind import Identity
+from leadline.expected import Limit
 from leadline.inventory.rig import DriveSpec
-from leadline.suite import test_identity
+from leadline.load.workload import sequential_read
+from leadline.quantities import Load
+from leadline.suite import test_identity, test_streams
+from selftests.test_claims import Ruling, ratio
 from selftests.vendor import MATRIX, run, vendor
 
 __all__ = ["vendor"]  # a fixture
@@ -66,3 +70,21 @@ def test_a_drive_is_itself_by_what_its_firmware_shows_and_perhaps_without_its_ve
         return
     with pytest.raises(AssertionError):
         matches(drive, spec, rebuilt)
+
+
+@pytest.mark.parametrize("left", [1, 8, 32])
+@pytest.mark.parametrize(
+    "claim", ["streams_are_not_slower", "threads_that_read_at_random_are_faster"]
+)
+def test_ncq_on_is_the_whole_queue_whatever_depth_the_kernel_has_left(
+    claim: str, left: int
+) -> None:
+    """With NCQ off both sides are at depth 1, where streams are not slower than themselves."""
+    limit, judge = Limit(0.95, "a_claim", "a study"), Ruling()
+    expected = SimpleNamespace(streams_ncq_on_over_off=limit, threads_ncq_on_over_off=limit)
+    load = Load(sequential_read(1 << 30), judge, full_depth=32, kernel_depth=left)
+    states = cast(Callable[..., None], getattr(test_streams, f"test_{claim}_with_ncq"))
+    states(load, expected, 4)
+    said = ratio(judge.claims[0])
+    assert [side.device_depth for side in said.quantities] == [32, 1]
+    assert [side.threads for side in said.quantities] == [4, 4]
