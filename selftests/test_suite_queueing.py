@@ -7,11 +7,12 @@ from typing import cast
 import pytest
 
 from leadline.drive.bind import Identity
-from leadline.expected import Limit
+from leadline.expected import Expected, Limit
+from leadline.inventory.matrix import load_matrix
 from leadline.inventory.rig import DriveSpec
-from leadline.load.workload import sequential_read
+from leadline.load.workload import random_write, sequential_read
 from leadline.quantities import Load
-from leadline.suite import test_identity, test_streams
+from leadline.suite import test_identity, test_queue_depth, test_streams
 from selftests.test_claims import Ruling, ratio
 from selftests.vendor import MATRIX, run, vendor
 
@@ -88,3 +89,15 @@ def test_ncq_on_is_the_whole_queue_whatever_depth_the_kernel_has_left(
     said = ratio(judge.claims[0])
     assert [side.device_depth for side in said.quantities] == [32, 1]
     assert [side.threads for side in said.quantities] == [4, 4]
+
+
+def test_random_writes_are_asked_of_whatever_has_a_limit_for_them() -> None:
+    """The shipped matrix has one, of disks: a limit that no test asks for holds nobody to it."""
+    claim = "random_write_depth_8_over_depth_1"
+    limits = load_matrix(MATRIX).limits_by_class["hdd"]
+    judge = Ruling()
+    states = cast(Callable[..., None], test_queue_depth.test_a_queue_does_not_spoil_random_writes)
+    states(Load(random_write(), judge, full_depth=32), Expected("DISK", {claim: limits[claim]}))
+    said = ratio(judge.claims[0])
+    assert [side.device_depth for side in said.quantities] == [8, 1]
+    assert (said.threshold, said.source) == (0.5, limits[claim].source)

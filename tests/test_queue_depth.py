@@ -57,3 +57,12 @@ def test_a_busy_server_needs_the_queue(random_mix, expected):
     """The sweep's own load: of the 128 offered, what the drive may not hold waits in the host."""
     shallow, deep = (random_mix.at(depth=depth, offered=128) for depth in (1, 8))
     assert deep >= expected.random_mix_depth_8_over_depth_1 * shallow
+
+
+@pytest.mark.soak
+@pytest.mark.drive_time(300)
+@pytest.mark.claim("random_write_depth_8_over_depth_1")
+def test_a_queue_does_not_spoil_random_writes(random_write, expected):
+    """Of disks: a cache absorbs an SSD's writes at any depth.  The whole drive is filled before."""
+    shallow, deep = random_write.at(depth=1), random_write.at(depth=8)
+    assert deep >= expected.random_write_depth_8_over_depth_1 * shallow

@@ -58,6 +58,11 @@ class Expected:
         return self._at_least("random_mix_depth_8_over_depth_1")
 
     @property
+    def random_write_depth_8_over_depth_1(self) -> Limit:
+        """Random 4 KiB writes at device queue depth 8 over those at 1; a ratio."""
+        return self._at_least("random_write_depth_8_over_depth_1")
+
+    @property
     def drives_over_linear(self) -> Limit:
         """Random 4 KiB reads of several drives over so many times those of one; a ratio."""
         return self._at_least("drives_over_linear")
