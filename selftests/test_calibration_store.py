@@ -80,6 +80,7 @@ def changed(change: Callable[[dict[str, Any]], None]) -> str:
         (lambda d: d["noise"].update(sigma_d=float("nan")), "sigma_d"),
         (lambda d: d["noise"].update(pair_sd=-1.0), "pair_sd is -1.0"),
         (lambda d: d["noise"].update(sigma_session=0.0), "sigma_session is 0.0"),
+        (lambda d: d["noise"].update(sigma_session_deep=-1.0), "sigma_session_deep is -1.0"),
         (lambda d: d.update(sessions=[]), "no session"),
         (lambda d: d.update(serial="OTHER"), "serial 'OTHER', expected 'bench', 'SERIAL-a'"),
         (lambda d: d["sessions"][0].update(date="2026-11-20T12:00:00"), "date"),
@@ -144,10 +145,14 @@ def test_the_spread_between_sessions_is_the_calibrations_once_it_has_three() -> 
     before = calibration(sessions=sessions)
     found = replace(before, noise=replace(before.noise, sigma_session=0.0456))
     noise = noise_of(found, CONDITIONS, MEASURED)
-    assert noise.sigma_session == 0.0456
-    assert "between sessions 4.56%" in noise.note
-    two = noise_of(replace(found, sessions=sessions[:2]), CONDITIONS, MEASURED)
-    assert two.sigma_session == SIGMA_SESSION
+    assert (noise.sigma_session, noise.sigma_session_deep) == (0.0456, None)
+    assert "between sessions 4.56%)" in noise.note
+    deep = replace(found, noise=replace(found.noise, sigma_session_deep=0.0123))
+    noise = noise_of(deep, CONDITIONS, MEASURED)
+    assert (noise.sigma_session, noise.sigma_session_deep) == (0.0456, 0.0123)
+    assert "between sessions 4.56%, at depth 8 1.23%)" in noise.note
+    two = noise_of(replace(deep, sessions=sessions[:2]), CONDITIONS, MEASURED)
+    assert (two.sigma_session, two.sigma_session_deep) == (SIGMA_SESSION, None)
     assert "3% was assumed, 2 were calibrated" in two.note
 
 

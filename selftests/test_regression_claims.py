@@ -14,7 +14,7 @@ from leadline.errors import Inconclusive, Misuse
 from leadline.inventory.stations import Stay
 from leadline.judge import SliceJudge
 from leadline.load.slices import FIO_CPU
-from leadline.load.workload import random_read
+from leadline.load.workload import random_read, random_write
 from leadline.plans import Noise
 from leadline.quantities import Load
 from leadline.recompute import differences
@@ -142,6 +142,20 @@ def test_a_rig_of_unknown_noise_settles_what_is_far_off_and_says_what_it_lacks()
         assert claimed(Judged(noise=unknown), at_station(4, others(0.2)))
 
 
+def test_the_rate_that_a_calibration_measures_has_its_own_spread_between_sessions() -> None:
+    """Others have the larger one: of requests one at a time, and of what was not calibrated."""
+    noise = Noise(sigma_d=0.002, sigma_session=0.03, sigma_session_deep=0.003)
+    with pytest.raises(ClaimFailed, match=r"allows for a spread of 0\.30% between repeats"):
+        assert claimed(Judged(noise=noise), at_station(4, others(0.06)))
+    single = Judged(SliceDrive({1: 7000}, noise=0.002), noise)
+    other = Judged(noise=noise)
+    writes = replace(other.load(), workload=random_write())
+    released = at_station(4, others(0.06))
+    for quantity in (single.load().at(depth=1), writes.at(depth=8), other.load().at(depth=8, offered=128)):
+        with pytest.raises(Unsettled, match=r"differ by 3\.00% between repeats"):
+            assert quantity.has_not_regressed(released, within=0.03)
+
+
 def test_slices_are_lengthened_for_a_slow_drive_and_those_of_one_length_count() -> None:
     slow = Judged(SliceDrive({8: 40}, noise=0.002))
     with pytest.raises(NotJudgedHere, match="slices of random_read"):
@@ -231,7 +245,7 @@ class Compared:
 
 @pytest.fixture
 def compared(bench: Bench) -> Compared:
-    noise = RigNoise(0.002, 0.0, 0.002, 0.003, 60, 60.0)
+    noise = RigNoise(0.002, 0.0, 0.002, 0.03, 60, 60.0, sigma_session_deep=0.003)
     session = kept_session(date=datetime.now(UTC), conditions=NOW_WITH)
     store.save(calibration(noise=noise, sessions=(session, session, session)))
     return Compared(bench)

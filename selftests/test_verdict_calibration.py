@@ -123,7 +123,21 @@ def test_the_spread_between_sessions_is_that_of_the_less_steady_depth() -> None:
     rates = [100 * math.exp(2.0), 100 * math.exp(2.1), 101 * math.exp(2.0)]
     noise = rig_noise([steady, deeper, faster])
     assert noise.sigma_session == pytest.approx(session_spread(rates))
+    assert noise.sigma_session_deep == noise.sigma_session
     assert noise.pairs == 60
+
+
+def test_the_deep_setting_has_a_spread_of_its_own() -> None:
+    """Of requests one at a time there are few in a slice: its rates differ more for that alone."""
+    once = session([2.0] * 10, [0.0] * 10)
+    again = [
+        replace(once, blocks=[(a, b, c * k, d * k) for a, b, c, d in once.blocks])
+        for k in (1.01, 0.99)
+    ]
+    noise = rig_noise([once, *again])
+    assert noise.sigma_session == pytest.approx(session_spread([1.0, 1.01, 0.99]))
+    assert noise.sigma_session_deep == pytest.approx(0.0, abs=1e-12)
+    assert rig_noise([once]).sigma_session_deep is None
 
 
 FINE = session([2.0] * 10, [0.0] * 10)

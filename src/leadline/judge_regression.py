@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 
 from leadline.claims import NotJudgedHere
 from leadline.evidence import UNCLEAN_SHARE, Evidence
-from leadline.load.slices import VOID_MEANINGS, Slice
+from leadline.load.slices import VOID_MEANINGS, Slice, SliceSetting, offered_for
+from leadline.load.workload import random_read
+from leadline.plans import Noise
+from leadline.quantities import Quantity
 from leadline.remedies import NO_STATION
 from leadline.statements import AtStation, NotRegressed
+from leadline.verdict.calibration import DEEP
 from leadline.verdict.regression import STATIONS, Station, judge_regression, least_told
 from leadline.verdict.verdict import Verdict
 
@@ -58,14 +62,14 @@ def look_at_stations(
         if not absent
     ]
     spent = sum(each.spent_s for each in recorded)
-    noise = judge.noise
+    noise, sigma_session = judge.noise, _between_sessions(judge.noise, said.quantity)
     verdict = judge_regression(
         stations,
         said.within,
         slice_seconds=min(each.seconds for each in recorded),
         spent_s=spent,
         budget_s=spent,  # nothing more can be measured here: the drive has another firmware now
-        sigma_session=noise.sigma_session,
+        sigma_session=sigma_session,
         sigma_d=noise.sigma_d,
         voids=(*absent, *dict.fromkeys(unclean)),
     )
@@ -73,12 +77,21 @@ def look_at_stations(
     notes = [_stood_in(said, found)] if said.stored_baseline else []
     if verdict.reason == "budget":
         notes.append(
-            f"stations that differ by {noise.sigma_session:.2%} between repeats cannot tell a rate "
-            f"within {least_told(noise.sigma_session):.1%} of the threshold from one at it, "
+            f"stations that differ by {sigma_session:.2%} between repeats cannot tell a rate "
+            f"within {least_told(sigma_session):.1%} of the threshold from one at it, "
             "whatever the drive time; three sessions of leadline calibrate or more say how far "
             "this rig's differ"
         )
     return replace(verdict, notes=(*verdict.notes, *notes))
+
+
+def _between_sessions(noise: Noise, quantity: Quantity) -> float:
+    """The spread of this rate: its own where a calibration measures just that, else the larger."""
+    workload = replace(quantity.load.workload, span=None)
+    calibrated = workload == random_read() and quantity.setting == SliceSetting(
+        DEEP, offered_for(DEEP)
+    )
+    return (calibrated and noise.sigma_session_deep) or noise.sigma_session
 
 
 def _too_few(station: AtStation | None) -> str:

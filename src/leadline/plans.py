@@ -29,12 +29,15 @@ SIGMA_SESSION = 0.03
 class Noise:
     """The rig's own noise, as logs: drift within a session, and spread between sessions.
 
-    `note` says where they come from, in words for the notes of a verdict.
+    `note` says where they come from, in words for the notes of a verdict.  `sigma_session_deep`
+    is the spread of random reads at the depth of a calibration's deep side, None where that is
+    not known.
     """
 
     sigma_d: float = SIGMA_D
     sigma_session: float = SIGMA_SESSION
     note: str = "the rig has no calibration: 1 % of drift was assumed (leadline calibrate)"
+    sigma_session_deep: float | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from leadline.calibration.store import Calibration, Conditions
 from leadline.plans import SIGMA_SESSION, Noise
+from leadline.verdict.calibration import DEEP
 
 STALE_AFTER = timedelta(days=30)
 FEWEST_SESSIONS = 3
@@ -19,16 +20,24 @@ def noise_of(calibration: Calibration, now_with: Conditions, now: datetime) -> N
     noise = calibration.noise
     figures = f"pair sd {noise.pair_sd:.2%}, sigma_d {noise.sigma_d:.2%}"
     count = len(calibration.sessions)
-    known = noise.sigma_session if count >= FEWEST_SESSIONS else None
+    enough = count >= FEWEST_SESSIONS
+    known = noise.sigma_session if enough else None
+    deep = noise.sigma_session_deep if enough else None
     if known is None:
         sessions = "one was" if count == 1 else f"{count} were"
         figures += f"; between sessions {SIGMA_SESSION:.0%} was assumed, {sessions} calibrated"
     else:
         figures += f", between sessions {known:.2%}"
+        figures += "" if deep is None else f", at depth {DEEP} {deep:.2%}"
     note = f"noise: calibrated {calibration.date:%Y-%m-%d} ({figures})"
     if changes := stale(calibration, now_with, now):
         note += f"; STALE: {', '.join(changes)}; run leadline calibrate again"
-    return Noise(sigma_d=noise.sigma_d, sigma_session=known or SIGMA_SESSION, note=note)
+    return Noise(
+        sigma_d=noise.sigma_d,
+        sigma_session=known or SIGMA_SESSION,
+        note=note,
+        sigma_session_deep=deep,
+    )
 
 
 def stale(calibration: Calibration, now_with: Conditions, now: datetime) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from leadline.calibration import store
-from leadline.calibration.pairs import DEEP, measure_pairs
+from leadline.calibration.pairs import measure_pairs
 from leadline.calibration.store import Calibration, KeptSession
 from leadline.load.slices import Slice
 from leadline.load.workload import random_read
@@ -19,7 +19,7 @@ from leadline.results.rows import slice_row
 from leadline.results.schema import Phase
 from leadline.running import VERDICTS, claim_of
 from leadline.selection import DRIVE_TIME_S
-from leadline.verdict.calibration import rig_noise
+from leadline.verdict.calibration import DEEP, rig_noise
 
 if TYPE_CHECKING:
     from leadline.visiting import OpenVisit

@@ -10,10 +10,8 @@ from leadline.judge import Measure
 from leadline.load.slices import Slice, SliceSetting, offered_for
 from leadline.load.workload import Workload
 from leadline.plans import alternating
-from leadline.verdict.calibration import FEWEST_BLOCKS, Session
+from leadline.verdict.calibration import DEEP, FEWEST_BLOCKS, SHALLOW, Session
 
-DEEP, SHALLOW = 8, 1
-"""Device queue depths: those of the claim that a calibration is mostly for."""
 SETTLE_S = 5.0
 """The start is measured and not counted: a cold drive warms up, which is no drift."""
 BATCH_S = 8.0

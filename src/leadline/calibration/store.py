@@ -114,8 +114,10 @@ def _wrong(found: Calibration, rig: str, serial: str) -> str:
         return f"sigma_d is {noise.sigma_d}, expected {DRIFT_FLOOR} to {DRIFT_CAP}"
     if not 0.0 <= noise.pair_sd < float("inf"):
         return f"pair_sd is {noise.pair_sd}, expected a number from 0"
-    if noise.sigma_session is not None and not 0.0 < noise.sigma_session < float("inf"):
-        return f"sigma_session is {noise.sigma_session}, expected null or a number above 0"
+    for name in ("sigma_session", "sigma_session_deep"):
+        spread = getattr(noise, name)
+        if spread is not None and not 0.0 < spread < float("inf"):
+            return f"{name} is {spread}, expected null or a number above 0"
     return ""
 
 

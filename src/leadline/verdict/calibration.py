@@ -29,6 +29,8 @@ DRIFT_FLOOR = 0.002
 DRIFT_CAP = 1.0
 """Largest sigma_d looked for; a rig that drifts by more measures nothing."""
 FEWEST_BLOCKS = 8
+DEEP, SHALLOW = 8, 1
+"""Device queue depths of the A/A pairs: those of the claim that a calibration is mostly for."""
 _LEAST_NOISE = 1e-5
 """Standard deviation of a log that rounding alone leaves, so that a log of 0 is not taken."""
 
@@ -56,8 +58,9 @@ class RigNoise:
     `pair_sd` is the standard deviation of the log ratio of an A/A pair and `correlation` its
     lag-1 correlation (clipped as by `interval.lag1_correlation`), each at the noisier of the
     two settings.  `sigma_d` is the upper confidence bound (at LEVEL) of the drift's standard
-    deviation.  `sigma_session` is None with fewer than two sessions.  `pairs` and `seconds`
-    count all sessions.
+    deviation.  `sigma_session` is that of the setting which differs more between sessions,
+    `sigma_session_deep` that of the deep one alone; both are None with fewer than two sessions.
+    `pairs` and `seconds` count all sessions.
     """
 
     pair_sd: float
@@ -66,6 +69,7 @@ class RigNoise:
     sigma_session: float | None
     pairs: int
     seconds: float
+    sigma_session_deep: float | None = None
 
 
 def rig_noise(sessions: Sequence[Session]) -> RigNoise:
@@ -81,13 +85,15 @@ def rig_noise(sessions: Sequence[Session]) -> RigNoise:
     blocks = sum(len(session.blocks) for session in sessions)
     contrasts = [_aa_contrasts(session) for session in sessions]
     sides = list(zip(*contrasts, strict=True))
+    deep, shallow = _session_sds(sessions)
     return RigNoise(
         pair_sd=max(_root_mean_square([y for ys in side for y in ys]) for side in sides),
         correlation=max(fmean(map(lag1_correlation, side)) for side in sides),
         sigma_d=drift_bound(sessions),
-        sigma_session=_session_sd(sessions),
+        sigma_session=None if deep is None or shallow is None else max(deep, shallow),
         pairs=2 * blocks,
         seconds=sum(len(each.blocks) * each.block_seconds for each in sessions),
+        sigma_session_deep=deep,
     )
 
 
@@ -197,13 +203,17 @@ def _root_mean_square(contrasts: Sequence[float]) -> float:
     return math.sqrt(fmean(y * y for y in contrasts))
 
 
-def _session_sd(sessions: Sequence[Session]) -> float | None:
-    """The spread between sessions of the mean rate, at the setting where it is larger."""
+def _session_sds(sessions: Sequence[Session]) -> tuple[float, float] | tuple[None, None]:
+    """The spread between sessions of the mean rate: of the deep setting, and of the shallow one.
+
+    A slice at depth 1 has a tenth of the requests of a deep one, so that of two spreads which are
+    the rig's alike, the shallow one is seen as larger.
+    """
     if len(sessions) < 2:
-        return None
+        return None, None
     deep = [_mean_rate([block[:2] for block in session.blocks]) for session in sessions]
     shallow = [_mean_rate([block[2:] for block in session.blocks]) for session in sessions]
-    return max(session_spread(deep), session_spread(shallow))
+    return session_spread(deep), session_spread(shallow)
 
 
 def _mean_rate(pairs: Sequence[tuple[float, float]]) -> float:
