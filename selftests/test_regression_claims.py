@@ -151,7 +151,11 @@ def test_the_rate_that_a_calibration_measures_has_its_own_spread_between_session
     other = Judged(noise=noise)
     writes = replace(other.load(), workload=random_write())
     released = at_station(4, others(0.06))
-    for quantity in (single.load().at(depth=1), writes.at(depth=8), other.load().at(depth=8, offered=128)):
+    for quantity in (
+        single.load().at(depth=1),
+        writes.at(depth=8),
+        other.load().at(depth=8, offered=128),
+    ):
         with pytest.raises(Unsettled, match=r"differ by 3\.00% between repeats"):
             assert quantity.has_not_regressed(released, within=0.03)
 

@@ -43,6 +43,11 @@ def test_a_dead_runs_tracing_instance_is_in_nobodys_way(host: Host, ssd: Drive) 
     assert not host.exists(left)
 
 
+def test_tracing_leaves_the_scheduler_of_an_emulated_guest_alone(host: Host) -> None:
+    """Else `__schedule` is patched at each start and end of tracing, and a guest may hang in it."""
+    assert host.read_file("/sys/kernel/tracing/options/record-cmd") == b"0\n"
+
+
 def test_a_kernel_without_tracing_leaves_the_rung_unknown(
     host: Host, watch: KernelWatch, ssd: Drive
 ) -> None:
