@@ -35,7 +35,6 @@ class Vendor:
     folder: Path
     rig: Path
     mended: list[tuple[list[str], str]] = field(default_factory=list)
-    passing: list[str] = field(default_factory=list)
     did: list[str] = field(default_factory=list)
 
     def hil(self, *words: str | Path, rig: Path | None = None, matrix: Path | None = None) -> int:
@@ -53,11 +52,8 @@ class Vendor:
         code: int | None = run["exit_code"]
         return code
 
-    def mend(
-        self, rigs: Sequence[Rig], run_id: str, logs: ByteLogs, *, passing: Sequence[Rig]
-    ) -> list[str]:
+    def mend(self, rigs: Sequence[Rig], run_id: str, logs: ByteLogs) -> list[str]:
         self.mended.append(([rig.name for rig in rigs], run_id))
-        self.passing += [rig.name for rig in passing]
         return ["a setting was given back", "and another"]
 
 

@@ -270,7 +270,7 @@ def test_ctrl_c_before_the_child_is_there_ends_it_at_once(
 def test_a_signal_while_things_are_put_back_is_heard_afterwards(
     vendor: Vendor, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def mend(*_: object, **__: object) -> list[str]:
+    def mend(*_: object) -> list[str]:
         os.kill(os.getpid(), signal.SIGTERM)
         return ["all was put back"]
 
@@ -301,7 +301,7 @@ import sys
 from leadline.cli import main
 from leadline.commands import hil
 hil.refuse_absent = lambda *_: None
-hil.mend = lambda *_, **__: ["mended"]
+hil.mend = lambda *_: ["mended"]
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -113,20 +113,6 @@ def test_an_outlet_that_was_left_off_is_on_again_before_settings_are_given_back(
     assert r"> on 2\r" in (tmp_path / "serial" / "p.log").read_text()
 
 
-def test_of_a_rig_that_is_about_to_end_the_outlets_alone_are_seen_to(
-    machines: Machines, dying: dict[str, Host], rig: Rig, tmp_path: Path
-) -> None:
-    """Its host may just be booting, and would be said to have kept its settings."""
-    spec = pdu_spec(tmp_path)
-    leave_off(dying["here"], spec.model_dump())
-    dying["here"].close()
-    passing = rig.model_copy(update={"pdus": (spec,), "host": AWAY})
-    with VirtualPdu(4, lambda *_: None, tmp_path / "pdu", on=[1]) as unit:
-        (said,) = mend([], "run-1", passing=[passing])
-        assert unit.contacts[2]
-    assert "is on again" in said
-
-
 def leave_off(host: Host, pdu: dict[str, object]) -> None:
     record = {"outlets": [{"pdu": pdu, "outlet": 2}], "rescan": None}
     Journal(host, "run-1").open_entry(ENTRY, record)

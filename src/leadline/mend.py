@@ -51,18 +51,11 @@ def mend_host(host: Host, rig: Rig, run_id: str) -> list[str]:
     return replay(host) + take_down_left(host, rig, holder_text(run_id))
 
 
-def mend(
-    rigs: Sequence[Rig],
-    run_id: str,
-    logs: ByteLogs | None = None,
-    *,
-    passing: Sequence[Rig] = (),
-) -> list[str]:
+def mend(rigs: Sequence[Rig], run_id: str, logs: ByteLogs | None = None) -> list[str]:
     """Mend what run `run_id` left, which has just ended, and what dead runs did.
 
-    `passing` are virtual rigs that end right after this, and take their settings along: of those
-    the outlets alone are seen to.  One sentence for each thing done, and for each that could not
-    be.
+    `rigs` without virtual ones that end right after this: they take their settings along.  One
+    sentence for each thing done, and for each that could not be.
     """
     said: list[str] = []
     try:
@@ -71,7 +64,7 @@ def mend(
                 said += replay(here, run_id=run_id, patience=AGENT_ENDS_S)
             except RigTrouble as trouble:  # of a rig that is this machine; outlets are to go on
                 said.append(f"settings could not be given back: {trouble}")
-            said += mend_outlets(here, [*rigs, *passing], logs)
+            said += mend_outlets(here, rigs, logs)
     except RigTrouble as trouble:
         said.append(f"an outlet could not be switched on again: {trouble}")
     for rig in rigs:

@@ -136,8 +136,7 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
                 _tell(sentence)
             refuse_absent(benches, len(rigs))
             words = _pytest_arguments(arguments, paths, matrix.path, run_id)
-            passing = [rig for rig in rigs if _ends_with_us(rig)]
-            lasting = [rig for rig in rigs if rig not in passing]
+            lasting = [rig for rig in rigs if not _ends_with_us(rig)]
             if not lasting:
                 words.append("--keep-firmware")  # of drives that are gone when we are
             child = Child(words, stdout=sys.stderr if arguments.json else None)
@@ -148,7 +147,7 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
                         _start_virtual(rig, stack, record)
             code = child.run(signals)
             if code != 0 and child.began:
-                for sentence in mend(lasting, run_id, logs, passing=passing):
+                for sentence in mend(lasting, run_id, logs):
                     _tell(sentence)
     except BaseException as error:
         record.end(INTERRUPTED_CODE if signals.count else exit_code([ended_by(error)]))
