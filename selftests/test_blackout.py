@@ -12,7 +12,7 @@ from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Finished, Host, HostLost
 from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec, PowerBudget
-from leadline.power import blackout
+from leadline.power import blackout, dark
 from leadline.power.blackout import Cut, black_out, observe
 from leadline.power.cycle import Bench
 from leadline.power.mapping import Observation, Place
@@ -134,17 +134,21 @@ def test_two_drives_on_one_outlet_are_both_seen(scene: Scene) -> None:
 
 
 def test_an_outlet_that_feeds_nothing_is_looked_at_again_where_something_is_expected(
-    scene: Scene,
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert scene.cut(4, expected=()).dark == frozenset()
     assert scene.stage.world.did.count("delete a") == 1
+    monkeypatch.setattr(dark, "HOLD_UP_S", 1.0)
     assert scene.cut(4, expected=["a"]).dark == frozenset()
     assert scene.stage.world.did.count("delete a") > 3, "it may live on its capacitors"
     assert scene.stage.world.did.count("delete b") == 2, "nobody expects that of the other one"
     assert scene.all_is_back()
 
 
-def test_a_drive_that_lives_on_for_a_while_is_dark_in_the_end(scene: Scene) -> None:
+def test_a_drive_that_lives_on_for_a_while_is_dark_in_the_end(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dark, "HOLD_UP_S", 10.0)
     rescans = [0]
 
     def holds_up() -> None:

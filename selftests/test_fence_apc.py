@@ -52,6 +52,8 @@ class Bench:
                 f"--password={login.PASSWORD}",
                 f"--command-prompt={self.prompt}",
                 "--power-timeout=5",
+                "--shell-timeout=30",
+                "--login-timeout=30",
                 f"--plug={plug}",
                 f"--action={action}",
             ],

@@ -73,7 +73,7 @@ class TestPrograms:
         attribute = tmp_path / "attribute"
         attribute.write_text("3 4\n")
         done = host.run(["sleep", "0.5"], deadline=10, sample=(str(attribute), 0.05))
-        assert 5 <= len(done.samples) <= 10
+        assert 2 <= len(done.samples) <= done.seconds / 0.05 + 1
         assert {value for _, value in done.samples} == {"3 4\n"}
         times = [at for at, _ in done.samples]
         assert times == sorted(times)
@@ -131,29 +131,27 @@ class TestPrograms:
 
 class TestEnding:
     def test_the_deadline_ends_a_program_and_keeps_what_it_said(self, host: Host) -> None:
-        with pytest.raises(
-            DeadlinePassed, match=r"not finished within 0\.3 s, and ended"
-        ) as caught:
-            host.run(["sh", "-c", "echo $$; exec sleep 1000"], deadline=0.3)
+        with pytest.raises(DeadlinePassed, match=r"not finished within 2 s, and ended") as caught:
+            host.run(["sh", "-c", "echo $$; exec sleep 1000"], deadline=2.0)
         assert has_ended(int(caught.value.stdout))
 
     def test_sigterm_ignored_is_followed_by_sigkill(self, host: Host) -> None:
         script = "trap '' TERM; echo $$; while :; do sleep 1000; done"
         with pytest.raises(DeadlinePassed) as caught:
-            host.run(["sh", "-c", script], deadline=0.3)
+            host.run(["sh", "-c", script], deadline=2.0)
         assert has_ended(int(caught.value.stdout))
 
     def test_a_grandchild_in_a_session_of_its_own_is_found(self, host: Host) -> None:
         """As fio's forked jobs are; no process group leads to them."""
         script = "setsid sh -c 'echo $$; exec sleep 1000' & wait"
         with pytest.raises(DeadlinePassed) as caught:
-            host.run(["sh", "-c", script], deadline=0.5)
+            host.run(["sh", "-c", script], deadline=2.0)
         assert has_ended(int(caught.value.stdout))
 
     def test_a_child_without_our_mark_is_found_by_its_group(self, host: Host) -> None:
         script = "env -i /bin/sh -c 'echo $$; exec /bin/sleep 1000' & wait"
         with pytest.raises(DeadlinePassed) as caught:
-            host.run(["sh", "-c", script], deadline=0.5)
+            host.run(["sh", "-c", script], deadline=2.0)
         assert has_ended(int(caught.value.stdout))
 
     def test_a_child_left_behind_with_our_pipe_does_not_hold_us_up(self, host: Host) -> None:

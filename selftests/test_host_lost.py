@@ -104,7 +104,7 @@ def test_a_handle_of_the_connection_before_is_no_others(host: Host, directory: s
 
 def test_an_agent_that_hears_nothing_for_long_ends_its_programs() -> None:
     """As when the steering machine was unplugged: no end of file ever comes."""
-    source = agent_source().replace(b"SILENCE_S = 60.0", b"SILENCE_S = 0.5")
+    source = agent_source().replace(b"SILENCE_S = 60.0", b"SILENCE_S = 3.0")
     sleeper = {"argv": ["sh", "-c", SLEEPERS["plain"]], "input": {"b": ""}}
     request = {"id": 1, "op": "run", "deadline": None, "handle": None, "sample": None, **sleeper}
     with subprocess.Popen(

@@ -12,6 +12,7 @@ import pytest
 
 from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Host
+from leadline.integrity import session
 from leadline.integrity.account import Account
 from leadline.integrity.check import Checked
 from leadline.integrity.intents import IntentLog
@@ -71,9 +72,10 @@ def after_a_cut(drive: Drive, host: Host, log: IntentLog, cycle: int) -> tuple[A
 
 
 def test_a_drive_that_loses_what_was_not_flushed_has_kept_its_promise(
-    drive: Drive, host: Host, tmp_path: Path
+    drive: Drive, host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fault V13, which is none.  Cut just after a flush, it has nothing to lose: then again."""
+    monkeypatch.setattr(session, "LISTEN_S", 10.0)  # the load ends by itself
     older = cycle = 0
     while cycle < 4 or (not older and cycle < 20):
         with IntentLog(tmp_path / f"{cycle}.log", PLAN, {}) as log:

@@ -69,7 +69,7 @@ def spoil(target: Target, lba: int, data: bytes) -> None:
 
 
 def loaded(target: Target, log: IntentLog) -> Account:
-    with Load(target, PLAN, 0.2, log) as load:
+    with Load(target, PLAN, 1.0, log) as load:
         load.until(never)
     return load.account
 

@@ -9,6 +9,7 @@ from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Finished, Host, HostLost
 from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec
+from leadline.power import dark
 from leadline.power.cycle import Bench, go_dark, power_cycle
 from leadline.power.dark import HotPlug, WholeHost
 from leadline.power.phases import NotReady, Phases
@@ -60,7 +61,10 @@ def test_the_guard_lets_go_before_the_drive_is_looked_for(stage: Stage) -> None:
     assert released_at_rescan == [True]
 
 
-def test_a_drive_that_lives_on_for_a_while_is_waited_for(stage: Stage) -> None:
+def test_a_drive_that_lives_on_for_a_while_is_waited_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dark, "HOLD_UP_S", 10.0)
     eyes = FakeEyes(stage.world, "a")
     left = iter([True, True])
 

@@ -22,7 +22,7 @@ from leadline.virtual.power import Power
 from leadline.virtual.state import State
 
 EMULATED = Accelerator(False, "")
-SILENT_S = 0.3
+SILENT_S = 1.0
 
 
 @pytest.fixture

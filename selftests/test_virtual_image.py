@@ -160,7 +160,7 @@ def bootstrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root_tar(tmp_path / "source.tar")
     monkeypatch.setenv("SOURCE", str(tmp_path / "source.tar"))
     count = tmp_path / "count"
-    script = f"echo once >>{count}\necho 'I: unpacking...'\nsleep 0.5\n{COPY}"
+    script = f"echo once >>{count}\necho 'I: unpacking...'\nsleep ${{BUILD_S:-0.5}}\n{COPY}"
     play_mmdebstrap(tmp_path / "bin", monkeypatch, script)
     return count
 
@@ -181,7 +181,10 @@ def test_an_image_is_built_once_of_what_the_guest_needs(cache: Path, bootstrap: 
     assert left == {built.folder.name, f"{built.folder.name}.lock", f"{built.folder.name}.log"}
 
 
-def test_two_processes_do_not_build_it_twice(cache: Path, bootstrap: Path) -> None:
+def test_two_processes_do_not_build_it_twice(
+    cache: Path, bootstrap: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BUILD_S", "5")  # the other one has come by then
     program = "from leadline.virtual import image; image.ensure_image(print)"
     both = [
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)

@@ -54,7 +54,7 @@ def test_wheel_carries_fixtures_suite_rigs_and_matrix(wheel: Path) -> None:
 def test_vendors_repository_has_fixtures_and_suite(wheel: Path, tmp_path: Path) -> None:
     run([sys.executable, "-m", "venv", "env"], tmp_path)
     python = tmp_path / "env" / "bin" / "python"
-    run([python, "-m", "pip", "install", "--quiet", wheel], tmp_path)
+    run([python, "-m", "pip", "install", "--quiet", "--no-compile", wheel], tmp_path)
     vendor = tmp_path / "vendor"
     vendor.mkdir()
     (vendor / "test_own.py").write_text(OWN_TEST)

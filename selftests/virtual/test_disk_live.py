@@ -12,7 +12,7 @@ from leadline.virtual import rig as virtual
 from selftests.virtual.conftest import RIGS, MakeRig
 from selftests.virtual.test_hil import hil, outcomes
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.measures]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.measures]
 
 PROFILE = RIGS / "profiles" / "vdisk-1.0.yaml"
 FLASH = re.compile(r"    flash:\n(?:      .*\n)+")

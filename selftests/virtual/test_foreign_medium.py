@@ -17,7 +17,7 @@ from selftests.foreign import found, needs
 from selftests.virtual.conftest import RIGS
 from selftests.virtual.test_hil import hil, outcomes
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.measures, needs("nbdkit")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.measures, needs("nbdkit")]
 
 MakeRig = Callable[..., Path]
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "bring-a-drive-model.md"

@@ -15,7 +15,7 @@ from leadline.host.lease import LeaseTaken, take
 from leadline.inventory.rig import HostSpec, Rig
 
 AWAIT_S = 60.0
-SOON_S = 10.0  # "within seconds", on a machine without hardware virtualisation
+SOON_S = 30.0  # "within seconds", on a machine without hardware virtualisation
 
 
 @pytest.fixture(scope="module")

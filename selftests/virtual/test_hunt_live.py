@@ -111,7 +111,10 @@ def test_the_layers_of_a_request_make_up_its_latency(bound: Bound) -> None:
         assert not NEVER & set(measured.voids), measured
         assert traced.layers.matched > 0.9 * measured.requests
         seen, waited = sum(milliseconds(traced.layers).values()), 1e3 * measured.mean_latency_s
-        assert 0.6 * waited < seen < 1.05 * waited + 0.5, "the rest is fio's, and the host's"
+        assert 0.6 * waited < seen, "the rest is fio's, and the host's"
+        # A machine that pauses lengthens those that end after the slice: its mean has them not.
+        usual = 1e3 * sum(layer.median_s for layer in traced.layers.layers)
+        assert usual < 1.05 * waited + 0.5
     device = "device" if bound.drive.link else "driver and device"
     queued, alone = milliseconds(on.layers), milliseconds(off.layers)
     assert set(queued) == set(alone) >= {"block layer", device}

@@ -29,22 +29,13 @@ from leadline.inventory.rig import HostSpec, Rig, load_rig
 from leadline.power.outlets import ENTRY
 from leadline.power.pdu import open_pdu
 from leadline.virtual import rig as virtual_rig
+from selftests.own_journals import LEADLINE
 
 KILLS = int(os.environ.get("LEADLINE_KILLS", "2"))
 HOST_KILLS = int(os.environ.get("LEADLINE_HOST_KILLS", "0"))
 SEED = int(os.environ.get("LEADLINE_SEED") or secrets.randbits(31))
 DEADLINE_S = 300.0
 SHUT_DOWN_S = 60.0  # a host that has power, and does not boot in this time, was shut down
-
-# The command itself; its journals are not among those of this machine's user.
-LEADLINE = """
-import sys
-from leadline import cli
-from leadline.host import journal
-directory = sys.argv.pop(1)
-journal.default_directory = lambda host: directory
-sys.exit(cli.main())
-"""
 
 
 @dataclass

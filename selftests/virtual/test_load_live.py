@@ -89,9 +89,12 @@ def test_the_drive_holds_no_more_than_its_depth(ssd: Ssd) -> None:
     The latency that fio sees is that of the whole queue, whoever holds it; the rates show
     which part of it the drive had.
     """
-    deep, shallow = ssd.slices_at([SliceSetting(8, 16), SliceSetting(2, 16)])
-    assert shallow.rate < 0.6 * deep.rate
-    assert shallow.in_flight_by_law == pytest.approx(deep.in_flight_by_law, rel=0.1)
+    slices = ssd.slices_at([SliceSetting(8, 16), SliceSetting(2, 16)] * 3)
+    deep, shallow = slices[::2], slices[1::2]
+    rates = [statistics.median(each.rate for each in side) for side in (deep, shallow)]
+    assert rates[1] < 0.6 * rates[0]
+    by_law = [statistics.median(each.in_flight_by_law for each in side) for side in (deep, shallow)]
+    assert by_law[1] == pytest.approx(by_law[0], rel=0.2)
 
 
 def test_a_depth_that_the_kernel_refuses_is_said_in_its_words(ssd: Ssd) -> None:

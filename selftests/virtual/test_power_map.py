@@ -17,9 +17,10 @@ import pytest
 from leadline.inventory.rig import load_rig
 from leadline.virtual import rig as virtual_rig
 from leadline.virtual.state import State
+from selftests.own_journals import LEADLINE
 
 PROFILE = Path(virtual_rig.__file__).parents[1] / "rigs/profiles/vscsi-1.0.yaml"
-MAP_S = 180.0  # on a busy machine without hardware virtualisation
+MAP_S = 600.0  # on a busy machine without hardware virtualisation
 OFF_S = 60.0
 FREE_S = 30.0
 
@@ -70,8 +71,8 @@ class Live:
         return path
 
     def argv(self, path: Path, *words: str) -> list[str]:
-        command = [sys.executable, "-m", "leadline.cli", "power", "map", "--rig", str(path)]
-        return [*command, "--yes", *words]
+        command = [sys.executable, "-c", LEADLINE, str(self.folder / "journal")]
+        return [*command, "power", "map", "--rig", str(path), "--yes", *words]
 
     @property
     def environment(self) -> dict[str, str]:

@@ -118,15 +118,16 @@ def test_the_guest_sees_the_drives_of_the_rig_file(rig: Rig) -> None:
 def test_the_drives_model_is_given_32_requests_at_once(rig: Rig) -> None:
     node = wait_for(rig, "VSSD0001")
     log = State(rig.name).medium("ssd1") / "requests.jsonl"
-    ssh(
-        rig,
-        f"fio --name=j --filename={node} --readonly --direct=1 --rw=randread --bs=4k "
-        "--ioengine=libaio --iodepth=32 --runtime=2 --time_based --output=/dev/null",
-    )
-    deadline = time.monotonic() + SOON_S
-    while (most := max(request.in_flight for request in read_request_log(log))) < 32:
-        assert time.monotonic() < deadline, most  # it is written behind, and not at once
-        time.sleep(0.2)
+    deadline, most = time.monotonic() + SOON_S, 0
+    while most < 32:  # a busy machine does not always send them as fast as the drive takes them
+        assert time.monotonic() < deadline, most
+        ssh(
+            rig,
+            f"fio --name=j --filename={node} --readonly --direct=1 --rw=randread --bs=4k "
+            "--ioengine=libaio --iodepth=32 --runtime=2 --time_based --output=/dev/null",
+        )
+        time.sleep(0.5)  # it is written behind, and not at once
+        most = max(request.in_flight for request in read_request_log(log))
 
 
 def test_an_outlet_takes_one_drive_away_and_what_it_had_not_flushed(rig: Rig) -> None:
