@@ -1,5 +1,6 @@
 """Firmware is put on a drive: by what, when it is activated, and with which leave."""
 
+import hashlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import Any
 import pytest
 
 from leadline import flashing
+from leadline.builds import Build, keep
 from leadline.errors import Misuse, RigTrouble
-from leadline.flashing import flash
+from leadline.flashing import flash, runs
 from leadline.host.connection import Host, ProgramMissing
 from leadline.visiting import OpenVisit
 from selftests.flasher import IMAGE, OUTLET, SHA256, Flasher, flashable, flasher
@@ -215,6 +217,59 @@ class TestLeave:
             del station.put_on["a"]
             flash(visit)
         assert flasher.told.exists()
+
+    def test_the_next_run_knows_which_of_two_builds_was_put_on_it(
+        self, flasher: Flasher, bench: Bench
+    ) -> None:
+        """As after a run that was killed; what the drive shows does not tell them apart."""
+        other = IMAGE + b"rebuilt"
+        (bench.folder / "rebuilt.bin").write_bytes(other)
+        rebuilt = hashlib.sha256(other).hexdigest()
+        matrix = MATRIX.replace(
+            '{revision: "1.0", ',
+            f'{{revision: "1.0", image: image 1.0.bin, sha256: {SHA256}, ',
+        ).replace(
+            '{revision: "1.1", ',
+            f'{{revision: "1.0-b", shows: "1.0", image: rebuilt.bin, sha256: {rebuilt}, ',
+        )
+        hashed = f'firmware: "1.0", firmware_sha256: {SHA256}'
+        rig = flashable(flasher.by_program()).replace('firmware: "1.0"', hashed)
+        run = make_run(bench.folder, rig, matrix)
+        flasher.runs = "1.0"
+        home, candidate = (
+            next(each for each in run.visits if (each.cell.slot, each.cell.firmware) == ("a", name))
+            for name in ("1.0", "1.0-b")
+        )
+        of_1_0, of_rebuilt = run.matrix.model("MODEL").firmware
+        with open_station(bench, run) as station:
+            visit = OpenVisit(station, candidate)
+            visit.rebound(bench.drive)
+            assert runs(visit, of_1_0)
+            flash(visit)
+        flasher.told.unlink()
+        with open_station(bench, replace(run, id="run-2")) as station:
+            visit = OpenVisit(station, home)
+            visit.rebound(bench.drive)
+            assert station.put_on == {}
+            assert not runs(visit, of_1_0)
+            assert runs(visit, of_rebuilt)
+            flasher.images["1.0"].unlink()
+            assert "the image cannot be read" in refused(flasher, visit)
+            flasher.images["1.0"].write_bytes(IMAGE)
+            flash(visit)
+            assert runs(visit, of_1_0)
+        with open_station(bench, replace(run, id="run-3")) as station:
+            visit = OpenVisit(station, home)
+            visit.rebound(bench.drive)
+            assert runs(visit, of_1_0)
+
+    def test_a_build_that_was_put_on_it_before_another_revision_counts_no_more(
+        self, flasher: Flasher, bench: Bench
+    ) -> None:
+        with flasher.visit() as visit:
+            keep(visit.spec, Build("0.9", "c" * 64, "run-0"))
+            home = visit.station.run.home(visit.visit)
+            assert visit.station.build_on(home, "1.0") == "1.0"
 
     def test_a_power_cycle_that_nothing_can_give(self, flasher: Flasher) -> None:
         with flasher.visit(outlet="", of_1_1="activation: power-cycle,") as visit:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline.builds import Build, keep, path_of
 from leadline.cycling import cycle
 from leadline.drive import microcode
 from leadline.drive.bind import Drive, bind, differences
@@ -63,9 +64,13 @@ def runs(visit: "OpenVisit", firmware: FirmwareSpec) -> bool:
     """Whether the drive runs this; of two that it says alike, what was put on it last decides."""
     if visit.drive.identity.firmware != firmware.shows:
         return False
-    home = visit.station.run.home(visit.visit).cell.firmware
-    last = visit.station.put_on.get(visit.spec.slot, home)
-    return len(visit.model.showing(firmware.shows)) == 1 or last == firmware.revision
+    return len(visit.model.showing(firmware.shows)) == 1 or _last(visit) == firmware.revision
+
+
+def _last(visit: "OpenVisit") -> str:
+    """The name of what was put on the drive last; empty where nobody knows."""
+    home = visit.station.run.home(visit.visit)
+    return visit.station.build_on(home, visit.drive.identity.firmware)
 
 
 def flash(visit: "OpenVisit") -> "PowerCycle | None":
@@ -86,6 +91,7 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
     on_record = _sent(visit, order, back)
     with _accounted(visit, on_record):
         done = _activated(visit, order, on_record)
+    keep(visit.spec, Build(order.shows, order.image.sha256, station.run.id))
     on_record.settled()
     settle(station.here, visit.spec.serial, station.unfinished)
     for earlier in station.interrupted.pop(visit.spec.slot, []):
@@ -103,8 +109,8 @@ def _ordered(visit: "OpenVisit") -> _Order:
     reasons = list(_reasons_against(visit, firmware))
     if reasons or spec.flash is None or firmware.image is None:
         raise Misuse(
-            f"slot {spec.slot}: the drive has firmware {drive.identity.firmware}, {cell.firmware} "
-            f"is wanted, and {'; '.join(reasons)}. Nothing was sent to the drive"
+            f"slot {spec.slot}: the drive has firmware {_had(visit)}, {cell.firmware} is wanted, "
+            f"and {'; '.join(reasons)}. Nothing was sent to the drive"
         )
     image = _read(firmware.image, firmware.sha256)
     microcode.refuse_hopeless(spec.flash, drive, image)
@@ -112,6 +118,15 @@ def _ordered(visit: "OpenVisit") -> _Order:
     if activates == "power-cycle":
         _afford_the_cut(visit)
     return _Order(spec.flash, image, drive, firmware.shows, activates)
+
+
+def _had(visit: "OpenVisit") -> str:
+    """What the drive shows, and of several builds that show it the one that was put on it."""
+    shown, home = visit.drive.identity.firmware, visit.station.run.home(visit.visit)
+    last = _last(visit)
+    if len(visit.model.showing(shown)) < 2 or last == home.cell.firmware:
+        return shown
+    return f"{shown} ({last or 'no build of the matrix'}, by {path_of(visit.spec)})"
 
 
 def _afford_the_cut(visit: "OpenVisit") -> None:
@@ -148,9 +163,7 @@ def _reasons_against(visit: "OpenVisit", firmware: FirmwareSpec) -> Iterator[str
 
 def _on_it(visit: "OpenVisit", shown: str) -> Sequence[FirmwareSpec]:
     """What the drive runs, by what it says; of builds that it says alike each, if nobody knows."""
-    alike = visit.model.showing(shown)
-    home = visit.station.run.home(visit.visit).cell.firmware
-    last = visit.station.put_on.get(visit.spec.slot, home)
+    alike, last = visit.model.showing(shown), _last(visit)
     return [each for each in alike if each.revision == last] or alike
 
 
@@ -179,8 +192,7 @@ def _read(path: Path, sha256: str | None) -> Image:
 
 def _name_of(visit: "OpenVisit", shown: str) -> str:
     """The name in the matrix of what the drive runs; empty where it has none."""
-    home = visit.station.run.home(visit.visit).cell.firmware
-    likely = (visit.station.put_on.get(visit.spec.slot, home), home)
+    likely = (_last(visit), visit.station.run.home(visit.visit).cell.firmware)
     names = [each.revision for each in visit.model.showing(shown)]
     return next((each for each in (*likely, *names) if each in names), "")
 

@@ -6,6 +6,7 @@ from typing import Self, cast
 
 import pytest
 
+from leadline.builds import last_build
 from leadline.drive.kernel_watch import KernelWatch
 from leadline.drive.locate import put_out
 from leadline.errors import DriveFault, Misuse, RigTrouble, message_of
@@ -29,7 +30,7 @@ class Station:
 
     `in_doubt` has the slots of drives whose firmware may yet change, after a flash that did not
     come to its end, and what to do about each; `unfinished` are those of dead runs.  `put_on` is
-    which firmware, by its name in the matrix, has been put on the drive of a slot since.
+    which firmware, by its name in the matrix, this run has put on the drive of a slot.
     `interrupted` are flashes of this run that Ctrl-C ended, by slot: on record until another
     succeeds.
     """
@@ -75,6 +76,22 @@ class Station:
     def kernel(self) -> str:
         """The release of the rig's kernel."""
         return self.host.read_file("/proc/sys/kernel/osrelease").decode().strip()
+
+    def build_on(self, home: Visit, shown: str) -> str:
+        """The name of what was put on a drive last, by this run, by one before, or by its maker.
+
+        `home` is the visit with the firmware that the rig file says it came with, `shown` the
+        revision that it says now.  Empty where nobody knows: a flash did not come to its end,
+        or the image is not in the matrix.
+        """
+        cell = home.cell
+        if cell.slot in self.put_on:
+            return self.put_on[cell.slot]
+        alike = self.run.matrix.model(cell.model).showing(shown)
+        before = last_build(self.rig.drive(cell.slot)) if len(alike) > 1 else None
+        if before is None or before.shows != shown:  # it was flashed since, without Leadline
+            return cell.firmware
+        return next((each.revision for each in alike if each.sha256 == before.sha256), "")
 
     @contextmanager
     def latching(self) -> Iterator[None]:
@@ -154,8 +171,8 @@ class Stations:
         for visit, runs in [] if self._run.keep_firmware else list(self._left.values()):
             home = self._run.home(visit)
             wanted = self._run.matrix.firmware(home.cell.model, home.cell.firmware)
-            put_on = self._stations[home.cell.rig].put_on.get(home.cell.slot, wanted.revision)
-            if (runs, put_on) == (wanted.shows, wanted.revision):
+            build = self._stations[home.cell.rig].build_on(home, runs)
+            if (runs, build) == (wanted.shows, wanted.revision):
                 continue
             try:
                 self._go_back(home, runs)
