@@ -1,5 +1,7 @@
 """What a run says that it is going to do, before it does anything."""
 
+import re
+
 import pytest
 
 from selftests.vendor import MATRIX, RIG, run, vendor
@@ -77,6 +79,23 @@ def test_a_drive_that_only_one_firmware_is_tested_of_is_flashed_with_it(
     assert itinerary(vendor, "-k", "alone and VSSD-1.1")[1:] == [
         "  virtual-ssd1-LEADLINE_VSSD-1.1: candidate, held against 1.0, flashed; 1 test"
     ]
+
+
+def test_a_candidate_that_nothing_is_compared_with_is_not_said_to_be(
+    vendor: pytest.Pytester,
+) -> None:
+    """The drive came with it, and the released firmware has no image to put on it."""
+    vendor.makepyfile(TESTS)
+    rig, matrix = vendor.path / "real.yaml", vendor.path / "matrix.yaml"
+    text = RIG.read_text().partition("\nvirtual:")[0]
+    rig.write_text(text.replace('firmware: "1.0"', 'firmware: "1.1"', 1))
+    released = MATRIX.read_text().replace("image: rigs/", f"image: {MATRIX.parent}/rigs/")
+    without = re.sub(r"(status: released\n) +image: .*\n +sha256: .*\n", r"\1", released, count=1)
+    assert without != released
+    matrix.write_text(without)
+    words = (f"--rig={rig}", f"--matrix={matrix}", "-p", "no:cacheprovider", "--collect-only")
+    lines = vendor.runpytest_subprocess(*words, "-k", "VSSD").stdout.lines
+    assert "  virtual-ssd1-LEADLINE_VSSD-1.1: candidate, on the drive; 1 test" in lines
 
 
 @pytest.mark.parametrize("words", [("-k", "nothing_of_the_kind"), ("-q",)])

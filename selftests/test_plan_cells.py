@@ -1,6 +1,7 @@
 """Which cells a plan has: builds of one revision, ways there and back, and globs of models."""
 
 import argparse
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -162,6 +163,30 @@ def test_a_candidate_that_is_not_compared_is_held_against_what_is_stored(
     show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=False))
     alone = "    held against 1.0, by what is stored alone: downgrades are refused\n"
     assert alone in capsys.readouterr().out
+
+
+def test_the_order_to_compare_has_the_returns(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two candidates in turn: between them the drive comes home, and is measured there again."""
+    files.model("M", "1.0 status: released", "1.1", "1.2")
+    files.drive("a", "M", "1.0")
+    rig, matrix = files.read()
+    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=True))
+    report = json.loads(capsys.readouterr().out)
+    steps = {
+        name: [f"{step['does']} {step['firmware']}" for step in report[name]]
+        for name in ("order", "order_to_compare")
+    }
+    assert steps["order"] == [
+        *("test 1.0", "flash 1.1", "test 1.1", "flash 1.2", "test 1.2", "flash 1.0")
+    ]
+    assert steps["order_to_compare"] == [
+        *("test 1.0", "flash 1.1", "test 1.1", "flash 1.0", "test 1.0"),
+        *("flash 1.2", "test 1.2", "flash 1.0", "test 1.0"),
+    ]
+    flashes = sum(step.startswith("flash") for step in steps["order_to_compare"])
+    assert report["flashes_to_compare"] == flashes
 
 
 def test_a_candidate_is_not_said_to_be_compared_with_what_is_not_visited(

@@ -143,6 +143,7 @@ def absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
 
 def _report(planned: Planned) -> dict[str, Any]:
     from leadline.inventory.effort import order
+    from leadline.inventory.stations import route_of
 
     covered = planned.coverage
     return {
@@ -155,6 +156,7 @@ def _report(planned: Planned) -> dict[str, Any]:
         },
         **asdict(planned.effort),
         "order": list(order(planned.visits)),
+        "order_to_compare": list(order(route_of(planned.visits).visits)),
         "visits": [_visit(visit, planned) for visit in planned.visits],
         "missing": [_gap(gap) for gap in planned.gaps],
         "unserved": covered.unserved,

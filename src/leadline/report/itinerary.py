@@ -43,7 +43,8 @@ def _what(visit: Visit, run: Run) -> str:
     if visit.after is not None:
         return f"again, after {visit.after}"
     status = run.matrix.firmware(cell.model, cell.firmware).status
-    return f"{status}, held against {visit.against}" if visit.against else status
+    compared = cell in [candidate for candidate, _ in run.route.comparisons]
+    return f"{status}, held against {visit.against}" if compared else status
 
 
 def _came_with(visit: Visit, run: Run) -> str:
