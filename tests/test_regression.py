@@ -12,6 +12,7 @@ given, of which each station takes a quarter.
 
 import pytest
 
+MIB = 1 << 20
 pytestmark = [pytest.mark.acceptance, pytest.mark.drive_time(60)]
 
 
@@ -37,6 +38,20 @@ def test_the_whole_queue_is_as_fast_as_released(random_read, released, expected)
 def test_streams_are_as_fast_as_released(sequential_read, released, expected):
     streams = sequential_read.at(threads=4)
     assert streams.has_not_regressed(released, within=expected.regression)
+
+
+@pytest.mark.claim("regression_refill", limit="regression")
+def test_a_cache_is_filled_as_fast_as_released(random_read_8k, released, expected):
+    refill = random_read_8k.at(offered=32)
+    assert refill.has_not_regressed(released, within=expected.regression)
+
+
+@pytest.mark.claim("regression_large_reads", limit="regression")
+@pytest.mark.must(ncq="required")
+def test_reads_of_1_mib_are_as_fast_as_released(random_read, released, expected):
+    """Where the bandwidth of the link or of the medium is the limit, and no longer the queue."""
+    large = random_read.at(depth=8, size=MIB)
+    assert large.has_not_regressed(released, within=expected.regression)
 
 
 @pytest.mark.claim("regression_mix", limit="regression")
