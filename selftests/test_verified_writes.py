@@ -235,10 +235,9 @@ def test_an_outlet_that_cannot_be_read_back_proves_nothing(world: World, method:
 def test_requests_that_a_cut_interrupts_may_be_told_of_by_the_kernel(
     world: World, request: pytest.FixtureRequest, method: str, says: str, faults: int
 ) -> None:
-    mark = world.visit.station.watch.mark()
     world.says = says
     getattr(writes(world), method)()
-    assert len(world.visit.kernel_faults.since(mark, request.node.nodeid)) == faults
+    assert len(world.visit.kernel_faults.new(request.node.nodeid)) == faults
 
 
 def test_a_rig_that_does_not_come_back_is_told_as_that(
@@ -246,7 +245,6 @@ def test_a_rig_that_does_not_come_back_is_told_as_that(
 ) -> None:
     """And not as the requests that were cut off, nor as a log that nobody can read."""
     watch = watch_of(world.visit.station)
-    mark = watch.mark()
 
     def lost() -> None:
         watch.says("ata1: soft resetting link")
@@ -255,7 +253,7 @@ def test_a_rig_that_does_not_come_back_is_told_as_that(
     world.meanwhile = lost
     with pytest.raises(RigTrouble, match="the host did not come back"):
         writes(world).outlast_a_power_cut()
-    assert world.visit.kernel_faults.since(mark, request.node.nodeid) == []
+    assert world.visit.kernel_faults.new(request.node.nodeid) == []
 
 
 def test_without_both_keys_nothing_is_written(world: World) -> None:

@@ -11,6 +11,7 @@ from leadline.claims import NeverAsserted
 from leadline.drive.bind import Link
 from leadline.errors import DriveFault, Inconclusive, RigTrouble
 from leadline.load.workload import random_read
+from leadline.station import Station, set_up
 from leadline.visiting import OpenVisit
 from selftests.visit_world import Bench, Watch, bench, kept, opened, station, watch_of
 
@@ -46,7 +47,7 @@ def test_an_event_of_the_drive_fails_a_test_that_would_pass(
     with pytest.raises(DriveFault) as failure, opened.test(item):
         watch.says(DISABLED)
     text = str(failure.value)
-    assert text.startswith("the kernel logged 1 event(s) for /dev/sda while the test ran:")
+    assert text.startswith("the kernel logged 1 event(s) for /dev/sda in this test or its setup:")
     assert "ncq-disabled" in text
     assert "NCQ disabled due to excessive errors" in text
     (row,) = kept(bench.folder, "kernel_events")
@@ -72,6 +73,7 @@ def test_an_event_of_the_drive_comes_before_whatever_else_ended_the_test(
         watch.says(DISABLED)
         raise error
     assert failure.value.__cause__ is error
+    assert failure.value.__notes__ == [f"and so the test ended: {error}"]
     assert len(events(bench)) == 1
 
 
@@ -97,7 +99,6 @@ def test_ctrl_c_waits_for_no_kernel_log(
 def test_without_an_event_a_test_ends_as_it_ended(
     bench: Bench, opened: OpenVisit, watch: Watch, item: pytest.Item
 ) -> None:
-    watch.says(DISABLED)
     with opened.test(item):
         bench.told.show("under way")
         watch.says(HARMLESS)
@@ -106,6 +107,47 @@ def test_without_an_event_a_test_ends_as_it_ended(
     with pytest.raises(RigTrouble, match="its own"), opened.test(item):
         raise RigTrouble("its own")
     assert events(bench) == []
+
+
+def test_an_event_in_a_setup_fails_the_test_that_it_was_for_and_no_other(
+    bench: Bench, opened: OpenVisit, watch: Watch, item: pytest.Item
+) -> None:
+    """As a power cycle is, which a fixture carries out; what was expected in it is excused."""
+    with opened.test(item):
+        pass
+    with opened.kernel_faults.expected("device-disabled"):
+        watch.says(GONE)
+    watch.says(DISABLED)
+    words = "in this test or its setup: ncq-disabled"
+    with pytest.raises(DriveFault, match=words), opened.test(item):
+        pass
+    assert events(bench) == [("device-disabled", True), ("ncq-disabled", False)]
+    with opened.test(item):
+        pass
+    assert len(events(bench)) == 2
+
+
+def test_an_event_before_the_visit_was_another_ones(
+    bench: Bench, station: Station, item: pytest.Item
+) -> None:
+    watch_of(station).says(DISABLED)
+    with OpenVisit(station, station.run.visits[0]) as visit, visit.test(item):
+        pass
+    assert events(bench) == []
+
+
+def test_an_event_of_a_setup_that_failed_stands_with_its_error(
+    bench: Bench, opened: OpenVisit, watch: Watch, request: pytest.FixtureRequest
+) -> None:
+    made = pytest.Function.from_parent(request.node.parent, name="test_made", callobj=lambda: None)
+    made.funcargs["visit"] = opened
+    with pytest.raises(RigTrouble) as failure, set_up(made):
+        watch.says(DISABLED)
+        raise RigTrouble("the outlet is not verified")
+    assert "ncq-disabled" in failure.value.__notes__[0]
+    with opened.test(made):
+        pass
+    assert len(events(bench)) == 1
 
 
 def test_an_event_under_the_name_that_the_drive_had_before_is_its_own_too(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.builds import Build, keep, path_of
-from leadline.cycling import cycle
+from leadline.cycling import POWER_LOSS, cycle
 from leadline.drive import microcode
 from leadline.drive.bind import Drive, bind, differences
 from leadline.drive.guard import is_own_machine
@@ -88,9 +88,10 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
         f"  {cell.id}: flashing {Path(order.image.path).name} over firmware "
         f"{order.before.identity.firmware}"
     )
-    on_record = _sent(visit, order, back)
-    with _accounted(visit, on_record):
-        done = _activated(visit, order, on_record)
+    with visit.kernel_faults.expected(*POWER_LOSS):  # some drop their link to start anew
+        on_record = _sent(visit, order, back)
+        with _accounted(visit, on_record):
+            done = _activated(visit, order, on_record)
     keep(visit.spec, Build(order.shows, order.image.sha256, station.run.id))
     on_record.settled()
     settle(station.here, visit.spec.serial, station.unfinished)

@@ -1,12 +1,13 @@
 """What the kernel says of the drives of a visit while a test runs, and what of it is excused."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from leadline.drive.bind import Drive
 from leadline.drive.kernel_events import KernelEvent, concerns
 from leadline.drive.kernel_watch import OVERRUN, lost_records
+from leadline.errors import RigTrouble
 from leadline.results.rows import event_row
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class KernelFaults:
         self._cell_id = cell_id
         self.drives: list[Drive] = []
         self._excused: list[tuple[int, int, frozenset[str]]] = []
+        self._heard = station.watch.mark()
 
     @contextmanager
     def watching(self, other: Drive) -> Iterator[None]:
@@ -41,20 +43,23 @@ class KernelFaults:
         try:
             yield
         finally:
-            self.excuse(begin, self._station.watch.mark(), frozenset(kinds))
+            with suppress(RigTrouble):  # a host that was lost meanwhile has no log to show
+                self.excuse(begin, self._station.watch.mark(), frozenset(kinds))
 
     def excuse(self, first: int, last: int, kinds: frozenset[str]) -> None:
         """Events of these kinds between two marks of the watch are not the drive's fault."""
         self._excused.append((first, last, kinds))
 
-    def since(self, begin: int, node_id: str) -> list[KernelEvent]:
-        """The events since `begin` that are not excused; each is recorded for the test.
+    def new(self, node_id: str) -> list[KernelEvent]:
+        """The events that are not excused, since this was last asked or since the visit began:
+        a test's setup is its own, too.  Each is recorded for the test.
 
         Raises RigTrouble when there is none, and records of the log were lost since then: what
         happened to other drives, and what was expected, says nothing of these.
         """
         faults = []
-        events = self._station.watch.since(begin)
+        begin, self._heard = self._heard, self._station.watch.mark()
+        events = self._station.watch.since(begin)[: self._heard - begin]
         for place, event in enumerate(events, begin):
             if not event.is_error or not self._concerns(event):
                 continue
@@ -80,7 +85,7 @@ class KernelFaults:
 def told(events: Sequence[KernelEvent], drive: Drive) -> str:
     """The events as the message of a failed test: their kinds, then each in a line."""
     kinds = ", ".join(dict.fromkeys(event.kind for event in events))
-    where = f"{drive.node} while the test ran: {kinds}"
+    where = f"{drive.node} in this test or its setup: {kinds}"
     lines = [f"the kernel logged {len(events)} event(s) for {where}"]
     for event in events:
         at = f" at {event.device}" if event.device else ""

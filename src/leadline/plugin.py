@@ -273,6 +273,17 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    """What the kernel says meanwhile belongs to this test, whether its call comes or not."""
+    if RUN not in item.config.stash or visit_of(item) is None:
+        return (yield)
+    from leadline.station import set_up
+
+    with set_up(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Judge the kernel's events here: in teardown a drive's fault would look like the rig's."""
     if RUN not in item.config.stash or visit_of(item) is None:

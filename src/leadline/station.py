@@ -1,7 +1,7 @@
 """A rig while it is in use: connected, leased, watched, and given back at the end."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Self, cast
 
 import pytest
@@ -16,6 +16,7 @@ from leadline.host.journal import Journal
 from leadline.host.programs import require
 from leadline.inventory.plan import Visit
 from leadline.inventory.rig import HostSpec, Rig
+from leadline.kernel_faults import told
 from leadline.live import Live
 from leadline.mend import mend_host, mend_outlets
 from leadline.power.byte_log import ByteLogs, folder_of_run
@@ -199,6 +200,22 @@ def watched(item: pytest.Item) -> Iterator[None]:
     visit = opened_visit(item)
     with visit.station.latching(), visit.test(item):
         yield
+
+
+@contextmanager
+def set_up(item: pytest.Item) -> Iterator[None]:
+    """A test's setup: what the kernel said until it failed stands with its error, and is not
+    blamed on the next test."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(item, pytest.Function) and isinstance(
+            visit := item.funcargs.get("visit"), OpenVisit
+        ):
+            with suppress(RigTrouble):  # the rig may be what failed
+                if faults := visit.kernel_faults.new(item.nodeid):
+                    error.add_note(told(faults, visit.drive))
+        raise
 
 
 def opened_visit(item: pytest.Item) -> OpenVisit:
