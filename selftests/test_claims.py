@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from leadline.claims import Claim, ClaimFailed, Settled, Unsettled
-from leadline.errors import Misuse
+from leadline.errors import DriveFault, Misuse
 from leadline.expected import Limit
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload, random_read
@@ -96,6 +96,15 @@ def test_each_of_several_drives_has_the_depth_and_its_part_of_what_is_offered() 
 def test_drives_that_are_not_there_or_not_used_alike_are_refused(asked: dict[str, int]) -> None:
     with pytest.raises(Misuse):
         Load(random_read(), Ruling(), full_depth=32, most_drives=4).at(depth=8, **asked)
+
+
+def test_a_depth_that_is_promised_and_not_there_is_the_drives_fault() -> None:
+    reads = Load(random_read(), Ruling(), full_depth=4, owed_depth=32)
+    with pytest.raises(DriveFault, match="advertises a queue of 4, and the firmware matrix has 32"):
+        reads.at(depth=8)
+    with pytest.raises(Misuse, match="hold at most 4"):
+        reads.at(depth=33)
+    assert reads.at(depth=4).device_depth == 4
 
 
 def test_at_most_is_at_most() -> None:

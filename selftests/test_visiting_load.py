@@ -224,7 +224,12 @@ def test_a_sata_drive_may_be_asked_for_every_tag_and_another_for_what_the_kernel
     assert opened.load(random_read(), request.node).full_depth == 32, "1 is a setting"
     shallow = decode(image(model="MODEL", serial="SERIAL-a", words={75: 15}))
     opened.rebound(replace(bench.drive, identify=shallow))
-    assert opened.load(random_read(), request.node).full_depth == 16, "by its own word"
+    reads = opened.load(random_read(), request.node)
+    assert reads.full_depth == 16, "by its own word"
+    with pytest.raises(
+        DriveFault, match="a queue of 16, and the firmware matrix has 32"
+    ):
+        reads.at(depth=32)
 
 
 @pytest.mark.parametrize(("rate", "slice_s"), [(1e6, 0.5), (40.0, 2.4)])

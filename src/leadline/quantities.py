@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeGuard
 
 from leadline.claims import Claim, Judge, stated
 from leadline.drive.request_limits import Promise, in_binary
-from leadline.errors import Misuse
+from leadline.errors import DriveFault, Misuse
 from leadline.load.slices import SliceSetting, offered_for
 from leadline.load.workload import SECTOR_BYTES, Workload
 from leadline.statements import (
@@ -56,6 +56,8 @@ class Load:
     kernel_depth: int | None = None
     most_drives: int = 1
     channels: int | None = None
+    owed_depth: int | None = None
+    """The queue that the firmware matrix promises, where the drive advertises less of one."""
 
     def __repr__(self) -> str:
         return self.workload.name  # pytest prints the arguments of a test that failed
@@ -79,7 +81,8 @@ class Load:
         the drive that is its own.  `size` is that of each request, in bytes, where it is not
         the workload's own.  Over several `drives` each has that depth, and its part of what is
         offered.  Raises Misuse on a depth that the drive cannot hold, where threads cannot share
-        alike, and on a size that is no multiple of a sector.
+        alike, and on a size that is no multiple of a sector; DriveFault on a depth that the
+        firmware matrix promises and the drive does not advertise.
         """
         if depth is None and offered is None and threads is None:
             raise Misuse(f"{self.workload.name}.at() needs depth=, offered= or threads=")
@@ -89,6 +92,11 @@ class Load:
                 raise Misuse(f"{self.workload.name}.at({name}={value}): {name} starts at 1")
         if drives > self.most_drives:
             raise Misuse(f"{self.workload.name}.at({drives=}): it has {self.most_drives}")
+        if depth is not None and self.full_depth < depth <= (self.owed_depth or 0):
+            raise DriveFault(
+                f"{self.workload.name}.at(depth={depth}): the drive advertises a queue of "
+                f"{self.full_depth}, and the firmware matrix has {self.owed_depth} for it"
+            )
         if depth is not None and depth > self.full_depth:
             raise Misuse(
                 f"{self.workload.name}.at(depth={depth}): this drive and its controller hold "

@@ -229,7 +229,8 @@ class OpenVisit:
         full = queue_depth.deepest(self.station.host, self.drive)
         judge = self.judge(item, self.first_slice_s(), by)
         channels = self.model.channels if by is None else None
-        return Load(workload, judge, full, kernel_depth=self.kernel_queue_depth, channels=channels)
+        kernel, owed = self.kernel_queue_depth, queue_depth.owed(self.drive, self.model.queue_depth)
+        return Load(workload, judge, full, kernel, channels=channels, owed_depth=owed)
 
     def judge(
         self, item: pytest.Item, slice_s: float | None = None, by: Measured | None = None

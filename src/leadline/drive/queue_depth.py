@@ -35,6 +35,15 @@ def deepest(host: Host, drive: Drive) -> int:
     return min([*limits, *([NCQ_DEPTH] if drive.identify else [])])
 
 
+def owed(drive: Drive, promised: int) -> int | None:
+    """`promised`, the depth in the matrix, if an ATA drive's IDENTIFY word 75 (ACS-4) advertises
+    less; None where it keeps its word, or has no NCQ: the ladder says that."""
+    found = drive.identify
+    if found is None or not found.ncq.supported or found.ncq.queue_depth >= promised:
+        return None
+    return promised
+
+
 def read(host: Host, drive: Drive) -> int:
     """The device queue depth now, as the kernel says it.
 
