@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from leadline.drive.said import Said
 from leadline.inventory.plan import Cell, Visit
 from leadline.inventory.stations import Stay
 from leadline.released import Released
-from leadline.results.stations import Said
 from leadline.statements import AtStation
 
 HOME = Visit(Cell("bench", "a", "MODEL", "1.0", "c"), 1, "bench/a", installed=True, image=None)

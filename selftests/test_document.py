@@ -11,7 +11,7 @@ from pydantic import Field
 
 from leadline.errors import Misuse
 from leadline.inventory import document
-from leadline.inventory.document import Problem, read, shown
+from leadline.inventory.document import Problem, read, shown, some
 from leadline.inventory.fields import Entry
 from leadline.inventory.shape import require
 
@@ -178,6 +178,13 @@ def test_checks_and_the_models_errors_come_together(tmp_path: Path) -> None:
 def test_a_value_is_shown_short_and_without_control_characters() -> None:
     assert shown("\x1b[2J\n\x9b\u202e") == r'"\u001b[2J\n\u009b\u202e"'
     assert shown("x" * 1000) == '"' + "x" * 75 + '..."'
+
+
+def test_many_names_are_not_listed_all() -> None:
+    assert some([]) == ""
+    assert some(["b", "a", "b"]) == '"b", "a"'
+    assert some(map(str, range(10))).endswith(', "8", "9"')
+    assert some(map(str, range(11))).endswith(', "8", "9", ...')
 
 
 def test_a_key_is_shown_without_control_characters(tmp_path: Path) -> None:

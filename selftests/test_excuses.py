@@ -38,6 +38,13 @@ models:
         status: candidate
         known_issues:
           - {claim: ratio, summary: It serialises., link: LINK, ISSUE}
+      - {revision: "1.0", status: withdrawn}
+  - model: MAKER DISK
+    class: hdd
+    protocol: sata
+    queue_depth: 32
+    firmware:
+      - {revision: "1.0", status: released}
 """
 LINE = "matrix.yaml:17"
 OF_6_1 = "class Station:\n    kernel = '6.1.0-18-amd64'\n"

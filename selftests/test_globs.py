@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.inventory.globs import common, fits, is_glob
+from leadline.inventory.globs import common, fits, is_glob, meant, overlap
 
 globs = st.text(alphabet="ab*?[", max_size=6)
 
@@ -44,3 +44,18 @@ def test_what_fits_both_does(one: str, other: str) -> None:
 def test_nothing_that_fits_both_is_missed(one: str, other: str, text: str) -> None:
     if fits(one, text) and fits(other, text):
         assert common(one, other) is not None
+
+
+@given(globs, globs)
+def test_globs_overlap_where_a_text_fits_both(one: str, other: str) -> None:
+    assert overlap(one, other) == (common(one, other) is not None)
+
+
+def test_what_is_meant_is_its_own_entry_else_all_that_fit() -> None:
+    names = ["MAKER SSD*", "MAKER SSD/1", "OTHER"]
+    assert meant("MAKER SSD/1", names) == [1]
+    assert meant("MAKER SSD/2", names) == [0]
+    assert meant("MAKER*", names) == [0, 1]
+    assert meant("*", names) == [0, 1, 2]
+    assert meant("MAKR*", names) == []
+    assert meant("*/1", names) == [0, 1]

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from leadline.claims import NotJudgedHere
 from leadline.drive.identify_changes import Change, Log, identify_changes, log_changes
+from leadline.drive.said import Said
 from leadline.drive.smart import parse_directory
 from leadline.errors import Inconclusive
-from leadline.results.stations import Said
 from selftests.identify_images import image, sign
 from selftests.regression_stays import at_station
 

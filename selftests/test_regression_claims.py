@@ -1,6 +1,7 @@
 """Claims of a candidate against the released firmware: recorded at stations, judged at the last."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 
 from leadline.calibration import store
 from leadline.claims import ClaimFailed, NotJudgedHere, Unsettled
+from leadline.drive.scsi_pages import INQUIRY
 from leadline.errors import Inconclusive, Misuse
 from leadline.inventory.stations import Stay
 from leadline.judge import SliceJudge
@@ -29,6 +31,7 @@ from leadline.visiting import OpenVisit
 from selftests.calibrated import TimedDrive, calibration, kept_session
 from selftests.identify_images import image
 from selftests.regression_stays import CANDIDATE, HOME, at_station
+from selftests.scsi_answers import answers, with_byte
 from selftests.slice_drive import SliceDrive
 from selftests.test_calibrate_visit import NOW_WITH
 from selftests.visit_world import Bench, bench, kept, make_run, open_station, sysfs_drive
@@ -322,16 +325,25 @@ def test_what_is_stored_does_not_stand_in_without_a_calibration_that_is_fresh(
     )
 
 
-def said_at_last(compared: Compared) -> tuple[str, ...]:
-    """What `released.changes()` has at the last station, when the candidate says it queues 16."""
+def sata_drive_that_queues_16(bench: Bench, firmware: str) -> None:
+    words = {75: 15 if firmware == "1.1" else 31}
+    said = image(model="MODEL", serial="SERIAL-a", firmware=firmware, words=words)
+    bench.drive = sysfs_drive(bench.folder, said)
+
+
+def scsi_drive_that_does_not_queue(bench: Bench, firmware: str) -> None:
+    bench.drive = replace(sysfs_drive(bench.folder), identify=None)
+    bench.pages = answers(firmware=firmware)
+    if firmware == "1.1":
+        bench.pages = with_byte(bench.pages, INQUIRY, 7, 0)
+
+
+def said_at_last(compared: Compared, put_on: Callable[[Bench, str], None]) -> tuple[str, ...]:
+    """What `released.changes()` has at the last station of a drive with this candidate."""
     told: list[str] = []
     with open_station(compared.bench, compared.run) as rig:
         for visit in compared.run.route.visits:
-            depth = 15 if visit.cell.firmware == "1.1" else 31
-            words = image(
-                model="MODEL", serial="SERIAL-a", firmware=visit.cell.firmware, words={75: depth}
-            )
-            compared.bench.drive = sysfs_drive(compared.bench.folder, words)
+            put_on(compared.bench, visit.cell.firmware)
             with OpenVisit(rig, visit) as opened:
                 for stay in compared.run.route.stays:
                     if stay.visit is visit:
@@ -347,8 +359,15 @@ def said_at_last(compared: Compared) -> tuple[str, ...]:
 
 
 def test_what_the_drive_says_of_itself_is_compared_at_the_last_station(compared: Compared) -> None:
-    assert said_at_last(compared) == (
+    assert said_at_last(compared, sata_drive_that_queues_16) == (
         "queue depth was 32 and is 16 (word 75.4:0): fewer commands are queued at once",
     )
     told = [row for row in kept(compared.bench.folder, "environment") if "against" in row["name"]]
     assert told[0]["name"] == "bench-a-MODEL-1.1 against 1.0"
+
+
+def test_what_a_scsi_drive_says_of_itself_is_compared_there_too(compared: Compared) -> None:
+    assert said_at_last(compared, scsi_drive_that_does_not_queue) == (
+        "command queueing (CMDQUE) was yes and is no (INQUIRY, byte 7 bit 1): commands are not "
+        "queued any more",
+    )

@@ -13,7 +13,9 @@ import pytest
 
 from leadline.basis import Basis, stored
 from leadline.claims import Claim
+from leadline.drive.identify_changes import Log
 from leadline.drive.kernel_events import KernelEvent
+from leadline.drive.said import Said
 from leadline.drive.smart import SmartSnapshot
 from leadline.inventory.plan import Cell
 from leadline.load.slices import SliceSetting
@@ -90,7 +92,8 @@ def verdict_of(verdict: Verdict, explanation: str) -> VerdictRow:
 
 
 def test_a_drive_as_it_stood(keep: Keep) -> None:
-    row = keep(cell_row(CELL, drive(), SmartSnapshot(crc_errors=7), "ab" * 32))
+    said = Said(b"\x01\xab", (Log(16, 1, 0),))
+    row = keep(cell_row(CELL, drive(), SmartSnapshot(crc_errors=7), "ab" * 32, said))
     assert row["run"] == "run-1"
     assert (row["cell"], row["rig"], row["slot"]) == ("bench-a-MODEL-1.0", "bench", "a")
     assert (row["model"], row["serial"], row["firmware"]) == ("MODEL", "SERIAL-a", "1.0")
@@ -100,6 +103,16 @@ def test_a_drive_as_it_stood(keep: Keep) -> None:
     assert row["details"]["queue_depth"] == 32
     assert row["details"]["controller"]["pci_id"] == "8086:2922"
     assert row["details"]["identity"]["wwn"] == "0x5000c50000000001"
+    assert row["details"]["identify"] == "01ab"
+    assert row["details"]["logs"] == [{"address": 16, "general_sectors": 1, "smart_sectors": 0}]
+    assert row["details"]["pages"] == {}
+
+
+def test_what_a_scsi_drive_said(keep: Keep) -> None:
+    said = Said(pages={"INQUIRY": b"\x00\xab", "VPD page B0h": b"\x01"})
+    row = keep(cell_row(CELL, drive(), SmartSnapshot(), None, said))
+    assert row["details"]["pages"] == {"INQUIRY": "00ab", "VPD page B0h": "01"}
+    assert (row["details"]["identify"], row["details"]["logs"]) == (None, [])
 
 
 def test_a_slice(keep: Keep) -> None:

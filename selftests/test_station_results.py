@@ -167,8 +167,19 @@ def test_what_a_drive_said_is_its_last_word_in_this_run(keep: Keep) -> None:
     assert found is not None
     assert (found.identify, found.logs) == (b"\2", (Log(16, 1, 0),))
     assert said(record, HOME.cell, "SN2", earlier=False, sha256=IMAGE) is None
-    later = keep("run-3", identify=None)
-    assert said(later, HOME.cell, "SN1", earlier=False, sha256=IMAGE) is None, "no ATA drive"
+    later = keep("run-3", identify=None, logs=[])
+    assert said(later, HOME.cell, "SN1", earlier=False, sha256=IMAGE) is None, (
+        "of a SCSI drive, by a release that kept nothing of what it says"
+    )
+
+
+def test_what_a_scsi_drive_said_is_on_record_by_page(keep: Keep) -> None:
+    pages = {"INQUIRY": "00ab", "VPD page B0h": "01"}
+    record = keep("run-1", identify=None, logs=[], pages=pages)
+    found = said(record, HOME.cell, "SN1", earlier=False, sha256=IMAGE)
+    assert found is not None
+    assert (found.identify, found.logs) == (b"", ())
+    assert found.pages == {"INQUIRY": b"\x00\xab", "VPD page B0h": b"\x01"}
 
 
 def test_what_it_said_in_an_earlier_run_counts_where_that_stands_in(keep: Keep) -> None:

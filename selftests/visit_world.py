@@ -15,7 +15,7 @@ import pytest
 
 from leadline import station as station_module
 from leadline import vetting, visiting
-from leadline.drive import smart
+from leadline.drive import scsi_pages, smart
 from leadline.drive.bind import Controller, Drive
 from leadline.drive.identify import decode
 from leadline.drive.identify_changes import Log
@@ -23,6 +23,7 @@ from leadline.drive.kernel_events import KernelEvent
 from leadline.drive.kernel_watch import KernelHistory, KernelLog
 from leadline.drive.ladder import Ladder, Rung
 from leadline.drive.overlap import Overlap
+from leadline.drive.scsi_pages import Pages
 from leadline.drive.smart import SmartSnapshot
 from leadline.errors import Misuse, RigTrouble
 from leadline.host import journal, lease
@@ -146,6 +147,7 @@ class Bench:
     zeros: int = 0
     steady: bool = True
     logs: tuple[Log, ...] = ()
+    pages: Pages = field(default_factory=dict)
     under_load: Callable[[], None] = lambda: None
     told: Told = field(default_factory=Told)
 
@@ -167,6 +169,9 @@ class Bench:
 
     def log_directory(self, host: Host, node: str) -> tuple[Log, ...]:
         return self.logs
+
+    def read_pages(self, host: Host, node: str) -> Pages:
+        return self.pages
 
     def climb(self, host: Host, drive: Drive, history: KernelHistory) -> Ladder:
         self.did.append("climb")
@@ -235,6 +240,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     monkeypatch.setattr(station_module, "Live", lambda _: made.told)
     monkeypatch.setattr(smart, "snapshot", made.snapshot)
     monkeypatch.setattr(smart, "log_directory", made.log_directory)
+    monkeypatch.setattr(scsi_pages, "read_pages", made.read_pages)
     monkeypatch.setattr(vetting, "zero_samples", made.zero_samples)
     for name in ("bind", "climb", "admit", "run_slices", "flash", "require", "precondition"):
         monkeypatch.setattr(visiting, name, getattr(made, name))

@@ -63,8 +63,10 @@ def test_a_busy_server_is_as_fast_as_released(random_mix, released, expected):
 
 @pytest.mark.claim("identify_changes")
 @pytest.mark.no_limit
-@pytest.mark.protocol("sata")
 def test_the_candidate_queues_as_deep_and_holds_as_much_as_released(released):
-    """ACS-4: NCQ is word 76 bit 8, the queue depth word 75, the capacity words 100 to 103."""
+    """ACS-4: NCQ is word 76 bit 8, the queue depth word 75, the capacity words 100 to 103.
+    SPC-4: a drive that queues has CMDQUE, INQUIRY byte 7 bit 1, and SIMPSUP, VPD page 86h byte 5
+    bit 0.  SBC-3: the capacity is READ CAPACITY (16) bytes 0 to 11.
+    """
     lost = [str(change) for change in released.changes() if change.is_loss]
     assert not lost, "; ".join(lost)

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from leadline.cli import main
-from leadline.drive import overlap, pair, queue_depth, settings
+from leadline.drive import inquiry, overlap, pair, queue_depth, settings
 from leadline.drive.bind import Drive, bind, read_identify, scan
 from leadline.drive.identify import decode
 from leadline.drive.kernel_watch import KernelWatch
 from leadline.drive.pair import Pair
+from leadline.drive.scsi_changes import page_changes
+from leadline.drive.scsi_pages import CAPACITY, INQUIRY, read_pages, vpd
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Host
 from leadline.host.journal import Journal
@@ -92,6 +94,16 @@ def test_a_scsi_drive_is_bound(host: Host) -> None:
     assert drive.identity.capacity_bytes == 1 << 30
     assert drive.identify is None
     assert drive.link is None
+
+
+def test_a_scsi_drive_is_asked_for_its_pages(host: Host) -> None:
+    drive = bind(host, spec_of(SCSI))
+    pages = read_pages(host, drive.node)
+    assert inquiry.standard(pages[INQUIRY]).product == "VSCSI"
+    assert inquiry.capacity(pages[CAPACITY]).bytes == 1 << 30
+    assert {vpd(code) for code in (0x00, 0x80, 0x83, 0xB0, 0xB1)} <= pages.keys()
+    assert inquiry.wwn(pages[vpd(0x83)]) == drive.identity.wwn
+    assert page_changes(pages, read_pages(host, drive.node)) == ()
 
 
 def test_disks_are_found_without_udevs_database(host: Host) -> None:

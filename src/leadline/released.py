@@ -10,7 +10,8 @@ import pytest
 from leadline.calibration import store
 from leadline.calibration.known import FEWEST_SESSIONS, stale
 from leadline.claims import NotJudgedHere
-from leadline.drive.identify_changes import Change, identify_changes, log_changes
+from leadline.drive.identify_changes import Change
+from leadline.drive.said import Said, said_changes
 from leadline.errors import Inconclusive
 from leadline.inventory.stations import Stay
 from leadline.results import stations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from leadline.visiting import OpenVisit
 
 Recorded = Callable[[str], tuple[AtStation, ...]]
-Says = Callable[["Cell"], stations.Said | None]
+Says = Callable[["Cell"], Said | None]
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,12 @@ class Released:
         )
 
     def changes(self) -> tuple[Change, ...]:
-        """What a SATA drive says of itself with the candidate that it does not say with the
-        released firmware: IDENTIFY DEVICE data and its log directory, losses first.
+        """What a drive says of itself with the candidate that it does not say with the released
+        firmware, losses first: by IDENTIFY DEVICE data and its log directory; a SAS or SCSI drive
+        by INQUIRY, its VPD pages, READ CAPACITY and which log pages it has.
 
         Raises NotJudgedHere at a station before the last, Inconclusive where the two have not
-        both been seen.
+        both been seen, or not in the same way.
         """
         stay = self.stay
         if not stay.judges:
@@ -74,10 +76,13 @@ class Released:
         if before is None or after is None:
             unseen = stay.released if before is None else stay.candidate.cell
             raise Inconclusive(f"what the drive says of itself in {unseen.id} is not on record")
-        changes = (
-            *identify_changes(before.identify, after.identify),
-            *log_changes(before.logs, after.logs),
-        )
+        if bool(before.identify) != bool(after.identify):
+            raise Inconclusive(
+                f"what the drive says of itself in {stay.released.id} and in "
+                f"{stay.candidate.cell.id} is not comparable: once it was asked as SATA drive, and "
+                "once as SCSI drive"
+            )
+        changes = said_changes(before, after)
         for change in changes:
             self.tell(str(change))
         return changes
@@ -100,7 +105,7 @@ def released_of(visit: "OpenVisit", stay: Stay, item: pytest.Item) -> Released:
                 found += filter(None, [stations.recorded(record, cell, number, side)])
         return tuple(found)
 
-    def says(cell: "Cell") -> stations.Said | None:
+    def says(cell: "Cell") -> Said | None:
         sha256 = visit.station.run.matrix.firmware(cell.model, cell.firmware).sha256
         return stations.said(record, cell, serial, earlier=stay.stored_baseline, sha256=sha256)
 

@@ -23,6 +23,7 @@ from leadline.drive.guard import Admission, Purpose, admit
 from leadline.drive.ladder import Ladder, climb
 from leadline.drive.pair import Pair
 from leadline.drive.request_limits import RequestLimits
+from leadline.drive.said import says
 from leadline.errors import DriveFault, RigTrouble, message_of, put_back_after
 from leadline.evidence import needed_seconds
 from leadline.flashing import flash, runs
@@ -110,20 +111,19 @@ class OpenVisit:
             )
             self._take_down_marked()
             on = self.drive.controller
-            if said := overlooked(run.matrix, self.visit.cell, on.pci_id, on.driver):
-                station.live.say(said)
+            if sentence := overlooked(run.matrix, self.visit.cell, on.pci_id, on.driver):
+                station.live.say(sentence)
             self.came_with = self.drive.identity.firmware
             if self._again or (not self._beside and not runs(self, firmware)):
                 activated = flash(self)
                 if activated is not None:
                     self._cycles.done[False].append(activated)
-            asks_logs = self.drive.identify is not None and not self._beside
-            # Before the counters: a drive that has no directory aborts the command, and QEMU's
+            # Before the counters: a drive that has no log directory aborts the command, and QEMU's
             # then report queued commands as failed until one that is not queued succeeds.
-            logs = smart.log_directory(host, self.drive.node) if asks_logs else ()
+            said = None if self._beside else says(host, self.drive)
             self._smart = smart.snapshot(host, self.drive.node)
-            if not self._beside:
-                row = cell_row(cell, self.drive, self._smart, firmware.sha256, logs)
+            if said is not None:
+                row = cell_row(cell, self.drive, self._smart, firmware.sha256, said)
                 station.record.add(row)
             self._open = opening.pop_all()
         return self

@@ -40,6 +40,8 @@ class Planned:
     effort: "Effort"
     expired: tuple[str, ...]
     """A message for each known issue that excuses nothing any more."""
+    unbound: tuple[str, ...]
+    """And for each name that nothing here goes by."""
     absent: tuple[str, ...]
     """And for each controller that cells wait for and no rig has."""
     today: date
@@ -105,6 +107,7 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
     from leadline.inventory.matrix import load_matrix
     from leadline.inventory.plan import survey
     from leadline.inventory.rig import load_rig
+    from leadline.inventory.unbound import unbound
     from leadline.run_id import run_day
 
     rigs = [load_rig(path) for path in rig_files or [packaged("rigs/virtual.yaml")]]
@@ -120,6 +123,7 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
         coverage=covered,
         effort=effort(visits, matrix),
         expired=tuple(expired_excuses(matrix, today)),
+        unbound=tuple(unbound(matrix, rigs)),
         absent=tuple(absent(matrix, covered)),
         today=today,
     )
@@ -160,7 +164,7 @@ def _report(planned: Planned) -> dict[str, Any]:
         "visits": [_visit(visit, planned) for visit in planned.visits],
         "missing": [_gap(gap) for gap in planned.gaps],
         "unserved": covered.unserved,
-        "warnings": [*planned.expired, *planned.absent],
+        "warnings": [*planned.expired, *planned.unbound, *planned.absent],
     }
 
 

@@ -29,8 +29,8 @@ def said(planned: Planned) -> Iterator[str]:
         yield from ("", "missing:")
         yield from (f"    {gap.cell.id}: {gap.reason}" for gap in planned.gaps)
     yield from _unserved(planned)
-    if planned.expired:
-        yield from ("", "warnings:", *(f"    {warning}" for warning in planned.expired))
+    if warnings := (*planned.expired, *planned.unbound):
+        yield from ("", "warnings:", *(f"    {warning}" for warning in warnings))
     yield from ("", *_sums(planned))
 
 

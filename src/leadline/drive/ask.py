@@ -57,7 +57,7 @@ def read_identify(host: Host, node: str) -> bytes:
 
 def identify_device(host: Host, handle: int, node: str) -> bytes:
     """As :func:`read_identify`, through a handle."""
-    asked = _Asked(host, handle, node)
+    asked = Asked(host, handle, node)
     data = asked.optional("IDENTIFY DEVICE", IDENTIFY_DEVICE, IDENTIFY_BYTES)
     if data is None:
         raise RigTrouble(
@@ -82,7 +82,7 @@ def who_is(
     hold, nothing but zeros), RigTrouble when it cannot be asked.
     """
     if protocol != "sata":
-        return _scsi_identity(_Asked(host, handle, node)), None
+        return _scsi_identity(Asked(host, handle, node)), None
     identify = trusted(identify_device(host, handle, node), f"{host.name}: {node}")
     return ata_identity(identify), identify
 
@@ -114,14 +114,19 @@ def ata_identity(identify: Identify) -> Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A drive that commands can be put to."""
+class Asked:
+    """A drive that commands can be put to, through a handle.
+
+    Its methods raise DriveFault when the drive fails the command, and RigTrouble (see
+    :mod:`leadline.host.trouble`) when it cannot be put to it.
+    """
 
     host: Host
     handle: int
     node: str
 
     def command(self, name: str, cdb: bytes, length: int) -> bytes:
+        """The answer, of at most `length` bytes; `name` is the command's in messages."""
         news = 0  # of a reset, a power-on, changed parameters: told once each, instead of an answer
         while True:
             try:
@@ -145,7 +150,7 @@ class _Asked:
             raise
 
 
-def _scsi_identity(asked: _Asked) -> Identity:
+def _scsi_identity(asked: Asked) -> Identity:
     standard = inquiry.standard(asked.command("INQUIRY", INQUIRY, 96))
     serial = asked.optional("VPD page 80h", SERIAL_PAGE, 252)
     wwn = asked.optional("VPD page 83h", IDENTIFICATION_PAGE, 1024)

@@ -43,6 +43,15 @@ class Capacity(NamedTuple):
     physical: int  # logical times 2 to the power of byte 13, bits 3:0
 
 
+class Designator(NamedTuple):
+    """One name in the Device Identification page, SPC-4 7.8.6."""
+
+    code_set: int  # 1 binary, 2 ASCII, 3 UTF-8
+    kind: int  # the designator type: 2 EUI-64, 3 NAA
+    association: int  # whose name: 0 the logical unit's, 1 the target port's, 2 the device's
+    value: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Inquiry:
     """What a SCSI or SAS drive says of itself; None where it does not say."""
@@ -86,9 +95,21 @@ def wwn(data: bytes) -> str | None:
     """The logical unit's name from the Device Identification page (83h), SPC-4 7.8.6, as 0x and
     16 or 32 hex digits: its NAA designator, else its EUI-64; None where there is neither."""
     names: dict[int, str] = {}
-    for kind, name in _designators(_page(data, _IDENTIFICATION)):
-        names.setdefault(kind, "0x" + name.hex())
+    for each in designators(data):
+        of_unit = each.code_set == _BINARY and each.association == 0
+        if of_unit and len(each.value) in _NAMES.get(each.kind, ()):
+            names.setdefault(each.kind, "0x" + each.value.hex())
     return names.get(_NAA) or names.get(_EUI_64)
+
+
+def designators(data: bytes) -> Iterator[Designator]:
+    """Everything that the Device Identification page (83h) names, SPC-4 7.8.6."""
+    page = _page(data, _IDENTIFICATION)
+    at = 0
+    while at + 4 <= len(page):
+        value = page[at + 4 : at + 4 + page[at + 3]]
+        yield Designator(page[at] & 0xF, page[at + 1] & 0xF, page[at + 1] >> 4 & 0b11, value)
+        at += 4 + page[at + 3]
 
 
 def rotation(data: bytes) -> tuple[Class, int | None]:
@@ -145,20 +166,9 @@ def _run(host: "Host", argv: list[str]) -> bytes | None:
     return done.stdout
 
 
+_BINARY = 1  # code set, SPC-4 7.8.6
 _EUI_64, _NAA = 2, 3  # designator types, SPC-4 7.8.6
 _NAMES = {_EUI_64: (8, 12, 16), _NAA: (8, 16)}  # and the lengths they may have
-
-
-def _designators(page: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and value of each binary EUI-64 and NAA designator of the logical unit."""
-    at = 0
-    while at + 4 <= len(page):
-        code_set, kind = page[at] & 0xF, page[at + 1] & 0xF
-        association = page[at + 1] >> 4 & 0b11
-        value = page[at + 4 : at + 4 + page[at + 3]]
-        if code_set == 1 and association == 0 and len(value) in _NAMES.get(kind, ()):
-            yield kind, value
-        at += 4 + page[at + 3]
 
 
 def _page(data: bytes, code: int) -> bytes:

@@ -25,6 +25,7 @@ Marks: TypeAlias = "int | tuple[int, dict[str, Marks] | list[Marks]]"
 LARGEST = 16 << 20
 """Bytes of a file: a matrix of ten thousand firmware with their hashes is 3 MB."""
 LEVELS = 20
+_LISTED = 10
 _NAMES = ("slot", "name", "model", "revision", "claim")
 _LOADER: type[yaml.CBaseLoader | yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _USUAL_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")} | {"!"}
@@ -46,6 +47,12 @@ def shown(value: object) -> str:
         text = json.dumps(value) if value else "nothing"
         return text if len(text) <= 80 else text[:76] + '..."'
     return "a list" if isinstance(value, list) else "a mapping"
+
+
+def some(names: Iterable[str]) -> str:
+    """Names of a file as an error message lists them: each once, and the first ten of many."""
+    each = [shown(name) for name in dict.fromkeys(names)]
+    return ", ".join([*each[:_LISTED], *(["..."] if len(each) > _LISTED else [])])
 
 
 @dataclass

@@ -53,6 +53,9 @@ def in_id(text: str) -> str:
 Text = Annotated[str, AfterValidator(_printable)]
 """What a drive says of itself (model, serial, firmware) or a program is given."""
 
+Words = Annotated[str, Field(pattern=r"\S")]
+"""A text for people; blanks alone are none."""
+
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
 """A word that users choose and that ends up in test ids and file names."""
 

@@ -5,7 +5,7 @@ Brackets stand for themselves: a drive may have them in its name.
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import translate
 from functools import lru_cache
 
@@ -27,6 +27,32 @@ def fits(glob: str, text: str) -> bool:
 @lru_cache(maxsize=4096)
 def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile(translate(glob.replace("[", "[[]")))
+
+
+def meant(glob: str, names: Sequence[str]) -> list[int]:
+    """Where in `names`, which may be globs themselves, stands what `glob` can be of.
+
+    A name that stands there as it is goes before every glob that it fits, too.
+    """
+    if not is_glob(glob) and glob in names:
+        return [names.index(glob)]
+    return [n for n, name in enumerate(names) if overlap(glob, name)]
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether there is a text that fits both."""
+    first, second = _beginning(one), _beginning(other)
+    if not (first.startswith(second) or second.startswith(first)):
+        return False  # most do not: there may be thousands of pairs
+    if is_glob(one) and is_glob(other):
+        return common(one, other) is not None
+    return fits(one, other) or fits(other, one)
+
+
+@lru_cache(maxsize=4096)
+def _beginning(glob: str) -> str:
+    """What each text that fits begins with."""
+    return re.split(r"[*?]", glob, maxsplit=1)[0]
 
 
 def common(one: str, other: str) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, PrivateAttr
 
 from leadline.inventory.document import Location
-from leadline.inventory.fields import ClaimKey, Day, Entry, Text
+from leadline.inventory.fields import ClaimKey, Day, Entry, Text, Words
 from leadline.inventory.globs import ANY
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class KnownIssue(Entry):
 
     claim: ClaimKey = Field(description="a claim's name, as in depth_8_over_depth_1")
     link: Text = Field(description="a URL or a document's path where the issue is described")
-    summary: str = Field(min_length=1, description="the issue in a sentence")
+    summary: Words = Field(description="the issue in a sentence")
     excuses: bool = Field(
         default=True, description="true (the claim may fail) or false (it is only noted)"
     )
@@ -44,13 +44,13 @@ class KnownIssue(Entry):
 
 def note_places(matrix: "Matrix") -> None:
     """Have each known issue know where it stands in the file."""
-    for location, issue in _placed(matrix):
+    for location, issue in placed(matrix):
         issue._where = matrix.where(*location)
 
 
 def expired_excuses(matrix: "Matrix", today: date) -> Iterator[str]:
     """A message for each known issue that excused a claim once and does not any more."""
-    for location, issue in _placed(matrix):
+    for location, issue in placed(matrix):
         if issue.excuses and issue.expired(today):
             yield (
                 f"{matrix.field(*location, 'expires')}: found {issue.expires}, which has passed, "
@@ -59,7 +59,8 @@ def expired_excuses(matrix: "Matrix", today: date) -> Iterator[str]:
             )
 
 
-def _placed(matrix: "Matrix") -> Iterator[tuple[Location, KnownIssue]]:
+def placed(matrix: "Matrix") -> Iterator[tuple[Location, KnownIssue]]:
+    """Each known issue of a matrix, and where in the file it stands."""
     for n, issue in enumerate(matrix.known_issues):
         yield ("known_issues", n), issue
     for m, model in enumerate(matrix.models):

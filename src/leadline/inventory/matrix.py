@@ -24,6 +24,7 @@ from leadline.inventory.fields import (
     Sha256,
     Text,
     Unfit,
+    Words,
     packaged,
 )
 from leadline.inventory.globs import ANY, fits, is_glob
@@ -42,7 +43,7 @@ class Bounds(Entry):
 
     at_least: float | None = Field(default=None, allow_inf_nan=False, description="a number")
     at_most: float | None = Field(default=None, allow_inf_nan=False, description="a number")
-    source: str = Field(min_length=1, description="where the limit comes from, in words")
+    source: Words = Field(description="where the limit comes from, in words")
 
     @model_validator(mode="after")
     def _limits_something(self) -> Self:
@@ -182,7 +183,7 @@ class UnqueuedPair(Entry):
 
     model: Text = Field(description="a model, or a glob")
     firmware: Text = Field(default=ANY, description="a revision as the drive says it, or a glob")
-    source: str = Field(min_length=1, description="where that comes from, in words")
+    source: Words = Field(description="where that comes from, in words")
 
 
 class ControllerModel(Entry):

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from leadline.inventory.checks import known, unique
-from leadline.inventory.document import Document, Location, Problem, shown
+from leadline.inventory.document import Document, Location, Problem, shown, some
 from leadline.inventory.fields import in_id
-from leadline.inventory.globs import common, fits, is_glob
+from leadline.inventory.globs import ANY, common, fits, is_glob, meant
 
 _ROOM = {
     "sata": (8, "IDENTIFY DEVICE words 23-26 have"),
@@ -14,6 +14,8 @@ _ROOM = {
     "scsi": (4, "bytes 32-35 of the INQUIRY data have"),
 }
 """How long a revision can be, and why: ATA8-ACS 7.16, SPC-4 6.6.2."""
+
+_EXCUSES_NOTHING = "as it stands it excuses nothing"
 
 _LIMITS = (
     ("classes", "*", "*"),
@@ -33,7 +35,7 @@ def matrix_problems(document: Document) -> Iterator[Problem]:
     yield from _controllers_twice(document)
     wanted_on = ("models", "*", "controllers", "*")
     yield from known(document, wanted_on, ("controllers", "*", "name"), "one of the controllers")
-    yield from _issues_of_nobody(document)
+    yield from _issues_of_no_cell(document)
     kernels = [(*at, "kernels") for pattern in _LIMITS for at in document.spread(*pattern)]
     yield from _globs_that_disagree(document, kernels, "kernel")
 
@@ -160,12 +162,32 @@ def _cycles(entries: Mapping[Location, Mapping[str, object]]) -> Iterator[Proble
             )
 
 
-def _issues_of_nobody(document: Document) -> Iterator[Problem]:
-    """Known issues of a model that is not in the matrix, so that they would excuse nothing."""
-    models = [model for _, model in document.texts("models", "*", "model")]
-    for at, model in document.texts("known_issues", "*", "model"):
-        if not is_glob(model) and not any(fits(each, model) for each in models):
-            yield Problem(at, shown(model), "a model of this matrix, or a glob")
+def _issues_of_no_cell(document: Document) -> Iterator[Problem]:
+    """Known issues of a model or a firmware that is not in the matrix.
+
+    Not of a controller: a cell may have it by the name that a rig file gives it.
+    """
+    models = list(document.texts("models", "*", "model"))
+    names = [name for _, name in models]
+    for at in document.spread("known_issues", "*") if names else ():
+        issue = _entry(document, at) or {}
+        model, firmware = issue.get("model", ANY), issue.get("firmware", ANY)
+        if not (isinstance(model, str) and isinstance(firmware, str)) or model == firmware == ANY:
+            continue
+        entries = [models[n][0][:-1] for n in meant(model, names)]
+        if not entries:
+            expected = f"a model of this matrix, or a glob that fits one: {some(names)}"
+            yield Problem((*at, "model"), shown(model), f"{expected}; {_EXCUSES_NOTHING}")
+            continue
+        revisions = [
+            text
+            for entry in entries
+            for _, text in document.texts(*entry, "firmware", "*", "revision")
+        ]
+        if revisions and not any(fits(firmware, each) for each in revisions):
+            whose = "this matrix" if model == ANY else shown(model)
+            expected = f"a revision of {whose}, or a glob that fits one: {some(revisions)}"
+            yield Problem((*at, "firmware"), shown(firmware), f"{expected}; {_EXCUSES_NOTHING}")
 
 
 def _issues_elsewhere(at: Location, entry: Mapping[str, object]) -> Iterator[Problem]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from leadline.claims import Claim
     from leadline.drive.bind import Drive
     from leadline.drive.finding import Finding
-    from leadline.drive.identify_changes import Log
     from leadline.drive.kernel_events import KernelEvent
+    from leadline.drive.said import Said
     from leadline.drive.smart import SmartSnapshot
     from leadline.inventory.plan import Cell
     from leadline.load.slices import Slice
@@ -29,10 +29,10 @@ def cell_row(
     drive: "Drive",
     smart: "SmartSnapshot",
     sha256: str | None,
-    logs: "Iterable[Log]" = (),
+    said: "Said",
 ) -> CellRow:
-    """A drive as it stood; `sha256` is the hash of its firmware's image, `logs` what its log
-    directory has."""
+    """A drive as it stood; `sha256` is the hash of its firmware's image, `said` what it says of
+    itself."""
     return CellRow(
         cell=cell.id,
         rig=cell.rig,
@@ -45,8 +45,9 @@ def cell_row(
             **drive_facts(drive, smart),
             "controller": dataclasses.asdict(drive.controller),
             "image_sha256": sha256,
-            "identify": drive.identify.data.hex() if drive.identify else None,
-            "logs": [dataclasses.asdict(log) for log in logs],
+            "identify": said.identify.hex() or None,
+            "logs": [dataclasses.asdict(log) for log in said.logs],
+            "pages": {name: data.hex() for name, data in said.pages.items()},
         },
     )
 

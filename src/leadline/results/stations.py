@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import and_, or_, select
 
 from leadline.drive.identify_changes import Log
+from leadline.drive.said import Said
 from leadline.judge_regression import FEWEST_SLICES, station_of
 from leadline.load.slices import Slice
 from leadline.results.history import same_controller
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
     from leadline.results.record import Record
 
 _SLICE = TypeAdapter(Slice)
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a drive says of itself: 512 bytes of IDENTIFY DEVICE, and its log directory."""
-
-    identify: bytes
-    logs: tuple[Log, ...]
 
 
 @dataclass(frozen=True)
@@ -94,7 +87,7 @@ def said(
 ) -> Said | None:
     """What the drive said of itself when it was last visited in `cell`, in this run; with
     `earlier`, before it too, with the image of that hash, on a controller of the same kind.  None
-    if it was not, or is no ATA drive."""
+    if it was not, or if that was not kept, as once of SAS and SCSI drives."""
     of_cell = select(CellRow).where(CellRow.cell == cell.id, CellRow.serial == serial)
     in_this = CellRow.run == record.run_id
     image = CellRow.details["image_sha256"].as_string() == sha256
@@ -102,10 +95,11 @@ def said(
     of_cell = of_cell.where(or_(in_this, same) if earlier else in_this)
     with record.reading() as session:
         row = session.scalars(of_cell.order_by(CellRow.id.desc()).limit(1)).first()
-        if row is None or not row.details.get("identify"):
-            return None
-        logs = tuple(Log(**each) for each in row.details.get("logs", ()))
-        return Said(bytes.fromhex(row.details["identify"]), logs)
+        details = row.details if row is not None else {}
+        identify = bytes.fromhex(details.get("identify") or "")
+        logs = tuple(Log(**each) for each in details.get("logs", ()))
+        pages = {name: bytes.fromhex(text) for name, text in details.get("pages", {}).items()}
+        return Said(identify, logs, pages) if identify or pages else None
 
 
 def _of_run(number: int, rows: Sequence[SliceRow], run: str) -> AtStation:
