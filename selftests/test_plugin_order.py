@@ -192,6 +192,6 @@ def test_the_suite_compares_its_rates_where_it_may(vendor: pytest.Pytester) -> N
     suite = str(Path(leadline.__file__).parent / "suite" / "test_regression.py")
     mix = "test_a_busy_server_is_as_fast_as_released"
     found = [name for name, _ in collected(vendor, suite)]
-    assert len(found) == 5 * 4, "two depths, the whole queue, streams; what the drive says"
+    assert len(found) == 7 * 4, "five kinds of reads, streams; what the drive says"
     assert mix not in found
     assert [name for name, _ in collected(vendor, suite, "--allow-writes")].count(mix) == 4
