@@ -33,7 +33,10 @@ def test_switching_ncq_off_costs_what_it_should(random_read, expected):
 @pytest.mark.claim("no_dip")
 @pytest.mark.no_limit
 def test_no_depth_is_slower_than_its_neighbours(random_read):
-    """Held for every class: nothing in a drive's making singles out one depth."""
+    """Held for every class: nothing in a drive's making singles out one depth.
+
+    Every one to 32, and beyond that, where a drive holds more, some up to its deepest.
+    """
     assert random_read.curve().has_no_dip()
 
 

@@ -41,9 +41,22 @@ REQUESTS_PER_S, MB_PER_S, SECONDS = "requests/s", "MB/s", "s"
 DIP_TOLERANCE = 0.04
 """Half of the dip that must be found, 8 %: see `verdict.curve.DIP_TOLERANCE`."""
 
+EVERY_DEPTH = 32
+"""A curve that nobody gave depths for has each up to here: all that NCQ has.  A SAS drive holds
+more, and a curve of each of 128 would cost four times as much."""
 
-WHOLE_CURVE = 32
-"""The deepest point of a curve that nobody gave depths for, as NCQ has it; SAS drives hold more."""
+
+def whole_curve(deepest: int) -> tuple[int, ...]:
+    """The depths of a curve that nobody gave depths for: from 1 to `deepest`, lowest first.
+
+    Beyond EVERY_DEPTH they are 5/4, 3/2 and 2 times each power of two, and `deepest` itself.
+    """
+    depths = list(range(1, min(deepest, EVERY_DEPTH) + 1))
+    power = EVERY_DEPTH
+    while power < deepest:
+        depths += [d for d in (5 * power // 4, 3 * power // 2, 2 * power) if d < deepest]
+        power *= 2
+    return (*depths, deepest) if deepest > EVERY_DEPTH else tuple(depths)
 
 
 @dataclass(frozen=True)
@@ -115,13 +128,12 @@ class Load:
         return stated(arrival, self.judge)
 
     def curve(self, depths: Sequence[int] | None = None) -> "Curve":
-        """The rate over the device queue depth: at `depths`, or at each up to WHOLE_CURVE.
+        """The rate over the device queue depth: at `depths`, or at those of `whole_curve`.
 
         Raises Misuse on fewer than three depths, on one that is there twice, and on one that
         the drive cannot hold.
         """
-        whole = range(1, min(self.full_depth, WHOLE_CURVE) + 1)
-        wanted = sorted(whole if depths is None else depths)
+        wanted = sorted(whole_curve(self.full_depth) if depths is None else depths)
         if len(set(wanted)) < max(3, len(wanted)):
             raise Misuse(f"{self.workload.name}.curve({depths}): at least three depths, each once")
         return Curve(self, tuple(self.at(depth=depth) for depth in wanted))
@@ -333,10 +345,15 @@ class Curve:
         return stated(NoCollapse(self, limit, getattr(within, "source", "")), self.load.judge)
 
     def __str__(self) -> str:
-        depths = ", ".join(str(point.device_depth) for point in self.points)
-        whole = range(self.points[0].device_depth, self.points[-1].device_depth + 1)
-        if len(whole) == len(self.points):
-            depths = f"{whole[0]} to {whole[-1]}"
-        return f"{self.load.workload.name}.curve(depth {depths})"
+        return f"{self.load.workload.name}.curve(depth {self._depths})"
+
+    @property
+    def _depths(self) -> str:
+        """The depths in words; a statement on record has the same, and is known by them."""
+        depths = [point.device_depth for point in self.points]
+        dense = sum(depth == depths[0] + place for place, depth in enumerate(depths))
+        if dense < min(len(depths), EVERY_DEPTH):
+            return ", ".join(map(str, depths))
+        return ", ".join([f"{depths[0]} to {depths[dense - 1]}", *map(str, depths[dense:])])
 
     __repr__ = __str__
