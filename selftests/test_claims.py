@@ -266,6 +266,22 @@ def test_depths_that_make_no_curve_are_refused(depths: list[int]) -> None:
         load().curve(depths)
 
 
+def test_a_curve_may_have_as_many_offered_at_every_depth() -> None:
+    """As a busy server does: what the drive may not hold waits in the host."""
+    curve = load().curve(offered=128)
+    assert {point.offered_depth for point in curve.points} == {128}
+    assert [point.device_depth for point in curve.points] == list(range(1, 33))
+    assert str(curve) == "random_read.curve(depth 1 to 32, offered=128)"
+    deep = replace(load(), full_depth=254).curve(offered=128)
+    assert deep.points[-1].device_depth == 128, "no more can be held than is offered"
+
+
+@pytest.mark.parametrize("offered", [-1, 0, 2, 15])
+def test_what_does_not_fill_the_queue_makes_no_curve(offered: int) -> None:
+    with pytest.raises(Misuse, match=r"depth|do not fill a queue of 16"):
+        load().curve([1, 8, 16] if offered > 2 else None, offered=offered)
+
+
 def test_a_curve_states_its_claims_too() -> None:
     judge = Ruling(Outcome.FAIL)
     claim = load(judge).curve().has_no_dip()

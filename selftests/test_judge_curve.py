@@ -58,6 +58,15 @@ def test_a_dip_of_8_percent_is_found_and_named(depth: int) -> None:
     assert kept.verdicts[0].estimate == pytest.approx(0.92 * healthy(depth) / chord, abs=0.02)
 
 
+@pytest.mark.parametrize("offered", [64, 128])
+def test_a_curve_with_as_many_offered_at_every_depth_is_measured_so(offered: int) -> None:
+    """The dip of the published sweep, under its own load."""
+    reads, kept = judged(drive(changed={19: 0.92}))
+    with pytest.raises(ClaimFailed, match=f"dip at depth 19: .*, offered={offered}"):
+        assert reads.curve(offered=offered).has_no_dip()
+    assert {measured.setting.offered_depth for _, measured in kept.slices} == {offered}
+
+
 def test_screening_picks_and_confirming_decides_on_slices_measured_afresh() -> None:
     reads, kept = judged(drive(changed={19: 0.92}))
     with pytest.raises(ClaimFailed):

@@ -5,6 +5,7 @@
     assert random_read.at(depth=8).agrees_with(random_read.at(depth=16), within=0.05)
     assert random_read.at(depth=8).has_not_regressed(released, within=0.03)
     assert random_read.curve().has_no_dip()
+    assert random_mix.curve(offered=128).does_not_collapse()
     assert random_read.arrives_as(request_limits.promise(MIB))
 
 `random_read.at(depth=8)` is a `Quantity`: something that can be measured and has
@@ -127,16 +128,24 @@ class Load:
         arrival = Arrival(self, promise.asked, promise.guaranteed, huge_page, str(promise))
         return stated(arrival, self.judge)
 
-    def curve(self, depths: Sequence[int] | None = None) -> "Curve":
+    def curve(self, depths: Sequence[int] | None = None, *, offered: int | None = None) -> "Curve":
         """The rate over the device queue depth: at `depths`, or at those of `whole_curve`.
 
-        Raises Misuse on fewer than three depths, on one that is there twice, and on one that
-        the drive cannot hold.
+        At each depth a little more is offered, or so many as are `offered` at them all: of these
+        what the drive may not hold waits in the host, and no depth is deeper.  Raises Misuse on
+        fewer than three depths, on one that is there twice, and on one that the drive cannot
+        hold, or that is deeper than what is offered.
         """
-        wanted = sorted(whole_curve(self.full_depth) if depths is None else depths)
+        deepest = self.full_depth if offered is None else min(offered, self.full_depth)
+        wanted = sorted(whole_curve(deepest) if depths is None else depths)
         if len(set(wanted)) < max(3, len(wanted)):
             raise Misuse(f"{self.workload.name}.curve({depths}): at least three depths, each once")
-        return Curve(self, tuple(self.at(depth=depth) for depth in wanted))
+        if offered is not None and wanted[-1] > offered:
+            raise Misuse(
+                f"{self.workload.name}.curve({depths}, {offered=}): {offered} requests do not fill "
+                f"a queue of {wanted[-1]}"
+            )
+        return Curve(self, tuple(self.at(depth=depth, offered=offered) for depth in wanted))
 
 
 def _named(depth: int | None, offered: int | None, threads: int | None, drives: int) -> str:
@@ -345,7 +354,9 @@ class Curve:
         return stated(NoCollapse(self, limit, getattr(within, "source", "")), self.load.judge)
 
     def __str__(self) -> str:
-        return f"{self.load.workload.name}.curve(depth {self._depths})"
+        offered = {point.offered_depth for point in self.points}
+        alike = f", offered={offered.pop()}" if len(offered) == 1 else ""
+        return f"{self.load.workload.name}.curve(depth {self._depths}{alike})"
 
     @property
     def _depths(self) -> str:
