@@ -21,6 +21,7 @@ from leadline.inventory.document import read
 RUNS = 10
 RUN_LIMIT_S = 1200.0
 SLOT = "healthy"
+CYCLE = "acknowledged_writes_outlast_a_graceful_power_cycle"
 WORDS = ("-m", "acceptance", "--allow-writes")
 FALSE = frozenset({"fail", "error", "usage", "defect", "inconclusive"})
 _IDENTITY = frozenset({"model", "vendor", "product", "serial", "wwn", "firmware", "capacity_bytes"})
@@ -50,6 +51,7 @@ _EACH = {
     "request_size",
     "ready_s",
     READ_BACK,
+    CYCLE,
     CUT,
 }
 _OF_FLASH = {"ncq_off_over_on", "threads_ncq_on_over_off", "random_mix_depth_8_over_depth_1"}

@@ -60,6 +60,9 @@ CLAIMS: dict[str, Callable[[Load, float], Claim]] = {
         reads.at(depth=8, size=8192).mb_per_s >= 3.0 * x * reads.at(depth=8).mb_per_s
     ),
     "collapse": lambda reads, x: reads.curve(CURVE).does_not_collapse(0.01 + 0.5 * x),
+    "as many offered": lambda reads, x: reads.curve(CURVE, offered=64).does_not_collapse(
+        0.01 + 0.5 * x
+    ),
 }
 """A claim of each kind; `x`, between 0 and 1, moves its limit."""
 

@@ -77,6 +77,8 @@ def test_ncq_silently_off_is_found_by_the_twin_that_has_it_on() -> None:
     assert f"FAIL: {SIDE} agrees with a twin within 0.25 does not hold on bench-slot1" in text
     assert f"  {SIDE} of SN2, 2026-11-20 10:00, run r: 7" in text
     assert "ratio: 0.14" in text
+    assert "  note: the slower one is this drive now: by 85." in text
+    assert f"%] of {SIDE} of SN2, 2026-11-20 10:00, run r\n" in text
 
 
 def test_agreement_on_a_load_that_ncq_does_not_change_is_no_evidence() -> None:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.claims import Claim, ClaimFailed
-from leadline.diagnosis import NOT_QUEUEING, SLOWER, STREAMS_SLOWER, of_ratio
+from leadline.diagnosis import NOT_QUEUEING, SLOWER, STREAMS_SLOWER, of_ratio, slower_of
 from leadline.load.workload import random_read, sequential_read
 from leadline.quantities import Load, Quantity
-from leadline.statements import Ratio
+from leadline.statements import Agreement, AsRecorded, Ratio, Recorded
 from leadline.verdict.verdict import Outcome, Verdict
 from selftests.slice_drive import SliceDrive
 from selftests.test_claims import Ruling
@@ -96,6 +96,30 @@ def test_not_queueing_is_said_below_twice_alone(claimed: float, low: float, widt
     eight, one = deep()
     said = cause(eight >= claimed * one, low, low * width)
     assert (said == NOT_QUEUEING) == (1.0 <= low * width < 2.0)
+
+
+def apart(low: float, middle: float, high: float, outcome: Outcome = Outcome.FAIL) -> Verdict:
+    return Verdict(outcome, "settled", "within", 0.05, 4, "pair", 8.0, middle, low, high)
+
+
+def test_of_two_that_do_not_agree_the_slower_one_is_named_and_by_how_much() -> None:
+    said = Agreement(READS.at(depth=8), READS.at(depth=16), 0.05)
+    assert slower_of(said, apart(0.6, 0.75, 0.8)) == (
+        "the slower one is random_read.at(depth=8): by 25.0% [20.0%, 40.0%] of "
+        "random_read.at(depth=16)"
+    )
+    assert slower_of(said, apart(1.25, 2.0, 4.0)) == (
+        "the slower one is random_read.at(depth=16): by 50.0% [20.0%, 75.0%] of "
+        "random_read.at(depth=8)"
+    )
+
+
+def test_of_a_drive_and_its_twin_too() -> None:
+    said = AsRecorded(READS.at(offered=32), Recorded((1.0,) * 4, "that of SN2"), 0.25, "a twin")
+    assert slower_of(said, apart(0.4, 0.5, 0.6)) == (
+        "the slower one is this drive now: by 50.0% [40.0%, 60.0%] of that of SN2"
+    )
+    assert slower_of(said, apart(0.9, 1.0, 1.1, Outcome.PASS)) == ""
 
 
 @pytest.mark.parametrize("gain", [1.0, 1.4, 1.8])

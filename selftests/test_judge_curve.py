@@ -10,6 +10,7 @@ import pytest
 from leadline.claims import ClaimFailed, Unsettled
 from leadline.load.slices import LITTLES_LAW, TOO_SHORT, Slice, SliceSetting
 from leadline.load.workload import Workload
+from leadline.quantities import whole_curve
 from leadline.remedies import TOO_FEW
 from leadline.verdict.verdict import Outcome
 from selftests.slice_drive import SliceDrive
@@ -55,6 +56,15 @@ def test_a_dip_of_8_percent_is_found_and_named(depth: int) -> None:
     assert f"depth {depth} against {depth - 1} and {depth + 1}" in str(failure.value)
     chord = (healthy(depth - 1) + healthy(depth + 1)) / 2
     assert kept.verdicts[0].estimate == pytest.approx(0.92 * healthy(depth) / chord, abs=0.02)
+
+
+@pytest.mark.parametrize("offered", [64, 128])
+def test_a_curve_with_as_many_offered_at_every_depth_is_measured_so(offered: int) -> None:
+    """The dip of the published sweep, under its own load."""
+    reads, kept = judged(drive(changed={19: 0.92}))
+    with pytest.raises(ClaimFailed, match=f"dip at depth 19: .*, offered={offered}"):
+        assert reads.curve(offered=offered).has_no_dip()
+    assert {measured.setting.offered_depth for _, measured in kept.slices} == {offered}
 
 
 def test_screening_picks_and_confirming_decides_on_slices_measured_afresh() -> None:
@@ -104,6 +114,38 @@ def test_a_collapse_is_told_by_the_depth_above_which_the_rate_is_lost(last: int)
     with pytest.raises(ClaimFailed, match=rf"^FAIL: collapses above depth {last}: random_read"):
         assert reads.curve().does_not_collapse(within=0.1)
     assert kept.verdicts[0].cause == f"collapses above depth {last}"
+
+
+DEEP = whole_curve(128)
+"""The depths of a SAS drive: they lie further and further apart from 32 on."""
+
+
+def deep_drive(changed: Mapping[int, float]) -> SliceDrive:
+    rates = {depth: healthy(depth) * changed.get(depth, 1.0) for depth in DEEP}
+    return SliceDrive(rates, chance=random.Random(1))
+
+
+def test_a_collapse_past_32_is_seen_on_a_drive_that_holds_more() -> None:
+    reads, kept = judged(deep_drive(dict.fromkeys((80, 96, 128), 0.4)))
+    with pytest.raises(ClaimFailed, match=r"depth 128 against 64, the best one"):
+        assert replace(reads, full_depth=128).curve().does_not_collapse(within=0.1)
+    assert kept.verdicts[0].cause == "collapses above depth 64"
+
+
+def test_a_curve_is_clean_where_its_depths_lie_apart() -> None:
+    """The chord is taken where the depth lies: by the mean of 31 and 40, 32 would be a dip."""
+    rates = {depth: 1000.0 * min(depth, 64) for depth in DEEP}
+    assert rates[32] < 0.92 * (rates[31] + rates[40]) / 2
+    reads, _ = judged(SliceDrive(rates, chance=random.Random(1)))
+    assert replace(reads, full_depth=128).curve().has_no_dip()
+
+
+@pytest.mark.parametrize(("depth", "below", "above"), [(32, 31, 40), (40, 32, 48), (96, 80, 128)])
+def test_a_dip_is_found_where_depths_lie_apart(depth: int, below: int, above: int) -> None:
+    reads, _ = judged(deep_drive({depth: 0.92}))
+    with pytest.raises(ClaimFailed, match=rf"depth {depth} against {below} and {above}") as failure:
+        assert replace(reads, full_depth=128).curve().has_no_dip()
+    assert str(failure.value).startswith(f"FAIL: dip at depth {depth}: ")
 
 
 def test_a_few_depths_are_a_curve_too() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from leadline.drive import overlap, tracing
 from leadline.drive.bind import Drive
-from leadline.drive.overlap import read_trace
+from leadline.drive.overlap import Source, read_trace
 from leadline.host.connection import Host
 from leadline.host.trouble import ProgramFailed
 from selftests.drive_specimens import sata_drive
@@ -91,6 +91,64 @@ def test_an_empty_trace_says_that_nothing_was_seen() -> None:
     assert str(read_trace("# tracer: nop\n", "libata", (1, 0))).startswith("no command seen")
 
 
+@pytest.mark.parametrize(
+    ("text", "source", "place", "writes"),
+    [
+        (LIBATA, "libata", (1, 0), 0),
+        (LIBATA.replace("tf=(60/", "tf=(61/"), "libata", (1, 0), 3),
+        (LIBATA.replace("tf=(60/", "tf=(35/"), "libata", (1, 0), 0),
+        (SCSI, "scsi", (1, 0, 3, 0), 0),
+        (SCSI.replace("READ_10", "WRITE_16"), "scsi", (1, 0, 3, 0), 2),
+    ],
+)
+def test_writes_that_are_queued_are_told_from_others(
+    text: str, source: Source, place: tuple[int, ...], writes: int
+) -> None:
+    assert read_trace(text, source, place).queued_writes == writes
+
+
+@contextmanager
+def instance(host: Host, drive: Drive) -> Iterator[str]:
+    yield "/tracing"
+
+
+class Tracefs:
+    """A tracing instance that has `LIBATA` in it; what is written there, and when."""
+
+    name = "rig"
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+
+    def exists(self, path: str) -> bool:
+        return True
+
+    def write_value(self, path: str, text: str) -> None:
+        self.did.append(f"{path.removeprefix('/tracing/')} {text}")
+
+    def read_file(self, path: str) -> bytes:
+        self.did.append("read")
+        return LIBATA.encode()
+
+
+def test_a_load_is_watched_when_every_event_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command whose end nobody records yet would be outstanding for ever."""
+    monkeypatch.setattr(tracing, "instance", instance)
+    host = Tracefs()
+    seen = overlap.during(cast(Host, host), sata_drive(), lambda: host.did.append("load"))
+    assert seen == read_trace(LIBATA, "libata", (1, 0))
+    off, *events, on, load, end, read = host.did
+    assert (off, on, load, end, read) == (
+        "tracing_on 0",
+        "tracing_on 1",
+        "load",
+        "tracing_on 0",
+        "read",
+    )
+    assert "events/libata/ata_qc_issue/enable 1" in events
+    assert "events/libata/ata_qc_complete_done/enable 1" in events
+
+
 class WithoutItsEngine:
     """A rig whose fio has no libaio: it ends before it has read anything."""
 
@@ -107,10 +165,6 @@ class WithoutItsEngine:
 def test_a_probe_that_offers_nothing_says_nothing_of_the_drive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    @contextmanager
-    def instance(host: Host, drive: Drive) -> Iterator[str]:
-        yield "/tracing"
-
     monkeypatch.setattr(tracing, "instance", instance)
     monkeypatch.setattr(overlap, "_watch", lambda *_: None)
     with pytest.raises(ProgramFailed, match="engine libaio not loadable"):

@@ -160,7 +160,10 @@ def test_a_setting_that_cannot_be_is_refused(fields: dict[str, Any], said: str) 
         SliceSetting(**({"device_depth": 8, "offered_depth": 16} | fields))
 
 
-@pytest.mark.parametrize(("depth", "offered"), [(1, 5), (2, 6), (4, 8), (8, 16), (32, 64)])
+@pytest.mark.parametrize(
+    ("depth", "offered"),
+    [(1, 5), (2, 6), (4, 8), (8, 16), (32, 64), (33, 65), (128, 160), (254, 286)],
+)
 def test_offered_depth_keeps_the_drive_supplied(depth: int, offered: int) -> None:
     assert offered_for(depth) == offered
 

@@ -10,8 +10,9 @@ from leadline.drive.bind import Identity
 from leadline.expected import Expected, Limit
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.rig import DriveSpec
-from leadline.load.workload import random_write, sequential_read
+from leadline.load.workload import random_mix, random_write, sequential_read
 from leadline.quantities import Load
+from leadline.statements import NoCollapse, NoDip
 from leadline.suite import test_identity, test_queue_depth, test_streams
 from selftests.test_claims import Ruling, ratio
 from selftests.vendor import MATRIX, run, vendor
@@ -48,6 +49,7 @@ def test_they_are_left_out(vendor: pytest.Pytester) -> None:
     for name in set(NEEDS_A_QUEUE) - {"test_multitasking.py"}:
         assert any(name in line for line in usual), name
     assert [line for name in NEEDS_A_QUEUE for line in barred if name in line] == []
+    assert any("busy_server_meets_no_dip" in line for line in usual), "under both keys"
     assert any("kept_from_it" in line for line in barred)
     assert any("one_at_a_time_are_as_fast_as_released" in line for line in barred)
 
@@ -89,6 +91,21 @@ def test_ncq_on_is_the_whole_queue_whatever_depth_the_kernel_has_left(
     said = ratio(judge.claims[0])
     assert [side.device_depth for side in said.quantities] == [32, 1]
     assert [side.threads for side in said.quantities] == [4, 4]
+
+
+@pytest.mark.parametrize(("full", "deepest"), [(32, 32), (128, 128), (254, 128)])
+@pytest.mark.parametrize("claim", ["meets_no_dip", "keeps_its_best_rate"])
+def test_a_busy_server_is_swept_from_1_to_the_deepest_with_128_offered(
+    claim: str, full: int, deepest: int
+) -> None:
+    judge = Ruling()
+    states = cast(Callable[..., None], getattr(test_queue_depth, f"test_a_busy_server_{claim}"))
+    states(Load(random_mix(), judge, full_depth=full))
+    (said,) = (each.statement for each in judge.claims)
+    assert isinstance(said, NoDip | NoCollapse)
+    depths = [point.device_depth for point in said.curve.points]
+    assert (depths[:32], depths[-1]) == (list(range(1, 33)), deepest)
+    assert {point.offered_depth for point in said.curve.points} == {128}
 
 
 def test_random_writes_are_asked_of_whatever_has_a_limit_for_them() -> None:

@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
+from leadline import queued_writes
 from leadline import verified_writes as module
+from leadline.drive import overlap
 from leadline.drive.ask import IDENTIFY_DEVICE
+from leadline.drive.bind import Drive
+from leadline.drive.overlap import Overlap
+from leadline.drive.tracing import TracingMissing
 from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
+from leadline.host.connection import Host
 from leadline.integrity.account import Account
 from leadline.integrity.check import Checked
 from leadline.integrity.intents import IntentLog, account_of
@@ -28,6 +34,8 @@ __all__ = ["bench"]  # fixture
 
 MIB = 1 << 20
 STRETCHES = 4
+SENT = {"READ FPDMA QUEUED": 9, "WRITE FPDMA QUEUED": 30, "FLUSH CACHE EXT": 1}
+QUEUED = Overlap("libata", 40, SENT, 39, 31, 20.0)
 
 
 @dataclass
@@ -42,6 +50,8 @@ class World:
     cuts: list[bool] = field(default_factory=list)
     asked: dict[str, Any] = field(default_factory=dict)
     says: str = ""
+    seen: Overlap | None = QUEUED
+    moments: list[int] = field(default_factory=list)
 
     def __call__(self, *, abrupt: bool) -> PowerCycle:
         self.cuts.append(abrupt)
@@ -58,6 +68,15 @@ class World:
         """A file takes no commands."""
         self.asked = how
         return Target(host, node, name, how["in_flight"])
+
+    def during(self, host: Host, drive: Drive, load: Callable[[], None]) -> Overlap:
+        """What reaches the drive; how many writes had been answered before and after is kept."""
+        if self.seen is None:
+            raise TracingMissing("no tracing here")
+        self.moments.append(account_of(self.log).acknowledged)
+        load()
+        self.moments.append(account_of(self.log).acknowledged)
+        return self.seen
 
     def spoil(self, lba: int, count: int = 1) -> None:
         with self.node.open("r+b") as file:
@@ -85,6 +104,9 @@ def world(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         made = World(visit, node)
         monkeypatch.setattr(visit._cycles, "carry_out", made)
         monkeypatch.setattr(module, "Target", made.target)
+        monkeypatch.setattr(overlap, "during", made.during)
+        monkeypatch.setattr(queued_writes, "MOMENT_S", 0.0)
+        monkeypatch.setattr(queued_writes, "MOMENT_REQUESTS", 8)
         yield made
 
 
@@ -198,6 +220,7 @@ def test_the_power_is_not_cut_before_every_sector_is_durable(
 ) -> None:
     seen: list[Account] = []
     monkeypatch.setattr(module, "LOAD_S", 0.0)
+    monkeypatch.setattr(queued_writes, "MOMENT_REQUESTS", 0)
     monkeypatch.setattr(world, "meanwhile", lambda: seen.append(account_of(world.log)))
     writes(world).outlast_a_power_cut()
     assert seen[0].history.covered == seen[0].plan.sectors

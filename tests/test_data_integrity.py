@@ -4,7 +4,9 @@ A drive was seen to lose queued writes when IDENTIFY came between them; others h
 another sector's data, or forgotten what had been flushed.  Throughput shows none of it.  Here
 every sector written names its writer: which load, which LBA, which request.  Up to 32 requests
 are in flight: random, sequential and overlapping writes, some with FUA, reads and flushes among
-them, and IDENTIFY beside them all the while.
+them, and IDENTIFY beside them all the while.  A moment of it is watched at the drive: where
+writes come one by one to a drive that must queue, its data prove nothing of queued writes, and the
+test is inconclusive.
 
 What was flushed or written with FUA must be there whatever happens (ACS-3, FLUSH CACHE EXT, and
 the FUA bit of WRITE FPDMA QUEUED; SBC-3, SYNCHRONIZE CACHE, and that of WRITE); what was not may

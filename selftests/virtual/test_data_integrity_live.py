@@ -19,6 +19,7 @@ from leadline.virtual import rig as virtual
 from leadline.virtual.request_log import read_request_log
 from leadline.virtual.state import State
 from selftests.virtual.conftest import RIGS, MakeRig
+from selftests.visit_world import kept
 
 DEADLINE_S = 1200.0
 PROFILES = {"scsi1": "vscsi-1.0.yaml", "ssd1": "vssd-1.0.yaml"}
@@ -95,6 +96,10 @@ def test_a_drive_that_ignores_flushes_fails_and_a_healthy_one_beside_it_passes(
         )
     for each in PROFILES:
         assert ran.in_flight[each] >= 4, "requests were in the drive's hands side by side"
+    found = [row for row in kept(tmp_path, "environment") if "read back at once" in row["name"]]
+    sent = {row["name"].split("-")[-3]: row["value"] for row in found}
+    assert re.search(r"\d+ WRITE FPDMA QUEUED", sent["ssd1"])
+    assert re.search(r"\d+ WRITE_1[06]", sent["scsi1"])
 
 
 def test_a_drive_that_returns_another_sectors_data_fails(make_rig: MakeRig, tmp_path: Path) -> None:

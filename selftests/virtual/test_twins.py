@@ -27,6 +27,9 @@ def test_ncq_off_on_one_of_two_twins_is_found_by_their_rates(
     assert found["ssd2", "drive_advertises_ncq"]["outcome"] == "pass", "it is none the wiser"
     assert found["ssd2", "as_fast_as_its_twins"]["outcome"] == "fail"
     assert "of VSSD0001, " in said
+    assert "the slower one is this drive now: by " in said
+    assert "so the slow one is this drive now, for it gains less by its queue than it must" in said
+    assert "look first at the ladder of this drive now: kernel: BROKEN: " in said
     (verdict,) = summary["verdicts"]
     assert verdict["estimate"] < 0.3, "what a queue of 32 is worth to eight channels"
     assert found["ssd2", "ncq_ladder_holds"]["outcome"] == "fail"

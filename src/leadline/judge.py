@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from leadline.claims import Claim, NothingOnRecord, Settled
-from leadline.diagnosis import of_ratio
+from leadline.diagnosis import of_ratio, slower_of
 from leadline.errors import Inconclusive
 from leadline.evidence import Block, Evidence
 from leadline.explain import explain
@@ -25,8 +25,10 @@ from leadline.plan_recorded import plan_of_record
 from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
 from leadline.remedies import TOO_FEW
 from leadline.statements import (
+    Agreement,
     Arrival,
     AsRecorded,
+    Contrast,
     Gain,
     NoCollapse,
     NoDip,
@@ -47,6 +49,8 @@ LONGEST_BATCH_S = 16.0
 Measure = Callable[[Workload, Sequence[SliceSetting]], Sequence[Slice]]
 Hunt = Callable[[Ratio, Verdict, float], Sequence[str]]
 """Where the time went in a ratio that failed, in words, seen in slices of so many seconds."""
+TellApart = Callable[[AsRecorded, Verdict, Evidence], Sequence[str]]
+"""Which of two is the slow one, in words, where a drive does not agree with what is on record."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,11 @@ class Settling:
 
 def no_hunt(said: Ratio, failed: Verdict, slice_s: float) -> Sequence[str]:
     """Of one who has no drive to look at, such as whoever computes a verdict again."""
+    return ()
+
+
+def tell_nothing(said: AsRecorded, failed: Verdict, evidence: Evidence) -> Sequence[str]:
+    """Of one who knows nothing of the drive but its slices."""
     return ()
 
 
@@ -82,10 +91,10 @@ class SliceJudge:
     may cost, in seconds; `repeat` the command that runs the same test again;
     `noise` the rig's own; `remarks` is where whoever measures says what it saw, by a name,
     for the notes of the claim under way; `hunt` what a ratio that failed is followed by, for its
-    notes too; `keep_spent` is told of drive time, in seconds, that is part of no verdict.  `now`
-    is the settling under way, or the last one; `begin` gives the next.  A verdict depends on
-    these, its statement and its slices alone, so that it can be computed again
-    (`leadline.recompute`).
+    notes too, and `tell_apart` what agreement with a record that failed is; `keep_spent` is told
+    of drive time, in seconds, that is part of no verdict.  `now` is the settling under way, or the
+    last one; `begin` gives the next.  A verdict depends on these, its statement and its slices
+    alone, so that it can be computed again (`leadline.recompute`).
     """
 
     cell: str
@@ -100,6 +109,7 @@ class SliceJudge:
     begin: Callable[[], Settling] = new_settling
     keep_spent: Callable[[float], None] = keep_no_time
     hunt: Hunt = no_hunt
+    tell_apart: TellApart = tell_nothing
     now: Settling = field(init=False)
     remarks: dict[str, str] = field(default_factory=dict)
     _stated: list[Claim] = field(default_factory=list)
@@ -128,28 +138,42 @@ class SliceJudge:
             case AsRecorded(recorded=None) as unheard:
                 self._put_on_record(unheard)
             case AsRecorded() as recorded:
-                plan = plan_of_record(recorded, self.noise)
-                verdict = self.carry_out(plan, Evidence(self.slice_s), self.budget_s)
+                verdict = self._settle_record(recorded)
             case Arrival() as arrival:
                 verdict = settle_arrival(self, arrival)
             case NotRegressed() as regression:
                 verdict = settle_regression(self, regression)
             case contrast:
-                plan = plan_of(contrast, self.noise)
-                evidence = Evidence(self.slice_s, plan.tolerated)
-                verdict = self.carry_out(plan, evidence, self.budget_s)
-                if verdict.reason == "budget":
-                    verdict = replace(verdict, notes=(*verdict.notes, _price(plan, evidence)))
-                if verdict.outcome is Outcome.FAIL and isinstance(contrast, Ratio):
-                    seen = self.hunt(contrast, verdict, evidence.seconds)
-                    cause = of_ratio(contrast, verdict)
-                    verdict = replace(verdict, notes=(*verdict.notes, *seen), cause=cause)
+                verdict = self._settle_contrast(contrast)
         if self.noise.note and not isinstance(claim.statement, Within | Arrival):
             verdict = replace(verdict, notes=(*verdict.notes, self.noise.note))
         verdict = replace(verdict, notes=(*verdict.notes, *self.remarks.values()))
         explanation = explain(verdict, claim.statement, cell=self.cell, repeat=self.repeat)
         self.keep_verdict(claim, verdict, explanation)
         return Settled(verdict, explanation)
+
+    def _settle_contrast(self, said: Contrast) -> Verdict:
+        plan = plan_of(said, self.noise)
+        evidence = Evidence(self.slice_s, plan.tolerated)
+        verdict = self.carry_out(plan, evidence, self.budget_s)
+        if verdict.reason == "budget":
+            verdict = replace(verdict, notes=(*verdict.notes, _price(plan, evidence)))
+        if verdict.outcome is not Outcome.FAIL:
+            return verdict
+        if isinstance(said, Ratio):
+            seen = self.hunt(said, verdict, evidence.seconds)
+            return replace(verdict, notes=(*verdict.notes, *seen), cause=of_ratio(said, verdict))
+        if isinstance(said, Agreement):
+            return replace(verdict, notes=(*verdict.notes, slower_of(said, verdict)))
+        return verdict
+
+    def _settle_record(self, said: AsRecorded) -> Verdict:
+        evidence = Evidence(self.slice_s)
+        verdict = self.carry_out(plan_of_record(said, self.noise), evidence, self.budget_s)
+        if verdict.outcome is not Outcome.FAIL:
+            return verdict
+        told = slower_of(said, verdict), *self.tell_apart(said, verdict, evidence)
+        return replace(verdict, notes=(*verdict.notes, *told))
 
     def _put_on_record(self, said: AsRecorded) -> NoReturn:
         plan, evidence, number = plan_of_record(said, self.noise), Evidence(self.slice_s), 0

@@ -8,12 +8,13 @@ import pytest
 
 from leadline.claims import Claim
 from leadline.hunt import hunt
-from leadline.judge import SliceJudge, no_hunt
+from leadline.judge import SliceJudge, no_hunt, tell_nothing
 from leadline.keeping import Keeping
 from leadline.load.slices import Slice
 from leadline.results.rows import verdict_facts
 from leadline.running import VERDICTS, cell_of, claim_of, repeating, stay_of, whole_of
 from leadline.selection import budget_of
+from leadline.telling_apart import tell_apart
 from leadline.verdict.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def judge_for(
 ) -> SliceJudge:
     """Settles the claims of one test; its slices are so long to begin with.
 
-    It measures on the drive, or `by` somebody else: then there are no layers to hunt through.
+    It measures on the drive, or `by` somebody else: then there are no layers to hunt through, and
+    no single drive to tell from another.
     """
     name, live, cell = claim_of(item), visit.station.live, visit.visit.cell.id
     about = cell if stay_of(item) is None else cell_of(item)
@@ -58,5 +60,6 @@ def judge_for(
         noise=visit.noise(),
         keep_spent=keeping.spent,
         hunt=partial(hunt, visit) if by is None else no_hunt,
+        tell_apart=partial(tell_apart, visit) if by is None else tell_nothing,
     )
     return judge

@@ -5,6 +5,7 @@
     assert random_read.at(depth=8).agrees_with(random_read.at(depth=16), within=0.05)
     assert random_read.at(depth=8).has_not_regressed(released, within=0.03)
     assert random_read.curve().has_no_dip()
+    assert random_mix.curve(offered=128).does_not_collapse()
     assert random_read.arrives_as(request_limits.promise(MIB))
 
 `random_read.at(depth=8)` is a `Quantity`: something that can be measured and has
@@ -41,9 +42,22 @@ REQUESTS_PER_S, MB_PER_S, SECONDS = "requests/s", "MB/s", "s"
 DIP_TOLERANCE = 0.04
 """Half of the dip that must be found, 8 %: see `verdict.curve.DIP_TOLERANCE`."""
 
+EVERY_DEPTH = 32
+"""A curve that nobody gave depths for has each up to here: all that NCQ has.  A SAS drive holds
+more, and a curve of each of 128 would cost four times as much."""
 
-WHOLE_CURVE = 32
-"""The deepest point of a curve that nobody gave depths for, as NCQ has it; SAS drives hold more."""
+
+def whole_curve(deepest: int) -> tuple[int, ...]:
+    """The depths of a curve that nobody gave depths for: from 1 to `deepest`, lowest first.
+
+    Beyond EVERY_DEPTH they are 5/4, 3/2 and 2 times each power of two, and `deepest` itself.
+    """
+    depths = list(range(1, min(deepest, EVERY_DEPTH) + 1))
+    power = EVERY_DEPTH
+    while power < deepest:
+        depths += [d for d in (5 * power // 4, 3 * power // 2, 2 * power) if d < deepest]
+        power *= 2
+    return (*depths, deepest) if deepest > EVERY_DEPTH else tuple(depths)
 
 
 @dataclass(frozen=True)
@@ -122,17 +136,24 @@ class Load:
         arrival = Arrival(self, promise.asked, promise.guaranteed, huge_page, str(promise))
         return stated(arrival, self.judge)
 
-    def curve(self, depths: Sequence[int] | None = None) -> "Curve":
-        """The rate over the device queue depth: at `depths`, or at each up to WHOLE_CURVE.
+    def curve(self, depths: Sequence[int] | None = None, *, offered: int | None = None) -> "Curve":
+        """The rate over the device queue depth: at `depths`, or at those of `whole_curve`.
 
-        Raises Misuse on fewer than three depths, on one that is there twice, and on one that
-        the drive cannot hold.
+        At each depth a little more is offered, or so many as are `offered` at them all: of these
+        what the drive may not hold waits in the host, and no depth is deeper.  Raises Misuse on
+        fewer than three depths, on one that is there twice, and on one that the drive cannot
+        hold, or that is deeper than what is offered.
         """
-        whole = range(1, min(self.full_depth, WHOLE_CURVE) + 1)
-        wanted = sorted(whole if depths is None else depths)
+        deepest = self.full_depth if offered is None else min(offered, self.full_depth)
+        wanted = sorted(whole_curve(deepest) if depths is None else depths)
         if len(set(wanted)) < max(3, len(wanted)):
             raise Misuse(f"{self.workload.name}.curve({depths}): at least three depths, each once")
-        return Curve(self, tuple(self.at(depth=depth) for depth in wanted))
+        if offered is not None and wanted[-1] > offered:
+            raise Misuse(
+                f"{self.workload.name}.curve({depths}, {offered=}): {offered} requests do not fill "
+                f"a queue of {wanted[-1]}"
+            )
+        return Curve(self, tuple(self.at(depth=depth, offered=offered) for depth in wanted))
 
 
 def _named(depth: int | None, offered: int | None, threads: int | None, drives: int) -> str:
@@ -341,10 +362,17 @@ class Curve:
         return stated(NoCollapse(self, limit, getattr(within, "source", "")), self.load.judge)
 
     def __str__(self) -> str:
-        depths = ", ".join(str(point.device_depth) for point in self.points)
-        whole = range(self.points[0].device_depth, self.points[-1].device_depth + 1)
-        if len(whole) == len(self.points):
-            depths = f"{whole[0]} to {whole[-1]}"
-        return f"{self.load.workload.name}.curve(depth {depths})"
+        offered = {point.offered_depth for point in self.points}
+        alike = f", offered={offered.pop()}" if len(offered) == 1 else ""
+        return f"{self.load.workload.name}.curve(depth {self._depths}{alike})"
+
+    @property
+    def _depths(self) -> str:
+        """The depths in words; a statement on record has the same, and is known by them."""
+        depths = [point.device_depth for point in self.points]
+        dense = sum(depth == depths[0] + place for place, depth in enumerate(depths))
+        if dense < min(len(depths), EVERY_DEPTH):
+            return ", ".join(map(str, depths))
+        return ", ".join([f"{depths[0]} to {depths[dense - 1]}", *map(str, depths[dense:])])
 
     __repr__ = __str__

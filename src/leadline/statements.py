@@ -109,11 +109,14 @@ class Agreement:
 class Recorded:
     """The rates (requests a second) of some slices of one session, in their order.
 
-    `whose` says in words which drive it was, and when.
+    `whose` says in words which drive it was, and when; `run` and `cell` by what else that session
+    has on record is found, "" where nobody knows.
     """
 
     rates: tuple[float, ...]
     whose: str
+    run: str = ""
+    cell: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@
 
 Each is a load of its own.  What the drive owes is computed from what it acknowledged and
 flushed (`integrity.history`); a sector that holds anything else is a DriveFault, which names it.
+Where nothing is wrong, and the writes came to the drive one by one although it must queue, there is
+no evidence of queued writes: Inconclusive.
 """
 
 import secrets
@@ -24,6 +26,7 @@ from leadline.integrity.intents import IntentLog
 from leadline.integrity.pattern import SECTOR_BYTES
 from leadline.integrity.plan import Plan
 from leadline.integrity.session import Load, Target, read_back
+from leadline.queued_writes import AtDrive, look, refuse_unqueued
 from leadline.results.schema import Environment, Phase
 
 if TYPE_CHECKING:
@@ -66,6 +69,7 @@ class Intact:
 
     `writes` were acknowledged, `durable` of them flushed or written with FUA; `in_flight` is
     the most requests under way at once, `cut_off` how many there were when the power went.
+    `at_drive` is what the drive was sent in a moment of it.
     """
 
     writes: int
@@ -74,6 +78,7 @@ class Intact:
     commands: int
     in_flight: int
     cut_off: int
+    at_drive: AtDrive
     found: Checked
 
     @property
@@ -83,7 +88,7 @@ class Intact:
         return (
             f"{self.writes} writes were acknowledged, {self.durable} of them flushed or with FUA, "
             f"{self.reads} reads and {self.commands} IDENTIFY or INQUIRY beside them, at most "
-            f"{self.in_flight} requests in flight{cut}"
+            f"{self.in_flight} requests in flight ({self.at_drive}){cut}"
         )
 
     def __str__(self) -> str:
@@ -107,30 +112,32 @@ class VerifiedWrites:
         """Write for a while, with reads and IDENTIFY beside it, and read everything back.
 
         Raises DriveFault at the first wrong read, and where a sector does not hold its last
-        write; Misuse where the drive may not be written to.
+        write; Misuse where the drive may not be written to; Inconclusive where the writes were
+        not queued, as they must be.
         """
         with self._begun() as (plan, log):
-            account = self._written(plan, log)
-            return self._judged(account, log, "read back at once")
+            load = self._written(plan, log)
+            return self._queued(self._judged(*load, log, "read back at once"))
 
     def outlast_a_power_cycle(self) -> Intact:
         """The same, and again after a graceful power cycle: everything has to be there."""
         with self._begun() as (plan, log):
-            account = self._written(plan, log)
-            self._judged(account, log, "read back before a power cycle")
+            load = self._written(plan, log)
+            self._judged(*load, log, "read back before a power cycle")
             proven(self._visit.cycle_power(abrupt=False))
-            return self._judged(account, log, "after a graceful power cycle")
+            return self._queued(self._judged(*load, log, "after a graceful power cycle"))
 
     def outlast_a_power_cut(self) -> Intact:
         """Cut the power without a word in the middle of the load, and then read everything back.
 
         What was flushed, or written with FUA, has to be there; what was not may be old or new.
         Inconclusive where no request was under way when the power went, or nobody can tell
-        whether it did.
+        whether it did, and where the writes were not queued, as they must be.
         """
         with self._begun() as (plan, log):
             began = time.monotonic()
             with Load(self._target(), plan, FOR_EVER_S, log) as load:
+                at_drive = look(self._visit, load)
                 load.until(_LongEnough(plan, LOAD_S))
                 log.sync()
                 # Until here: the power cycle has phases of its own.
@@ -144,17 +151,26 @@ class VerifiedWrites:
                     f"{self._who}: no request was under way when the power went: the load had "
                     "ended by then, so the power cut proves nothing"
                 )
-            return self._judged(load.account, log, "after an abrupt power cut", cut=True)
+            when = "after an abrupt power cut"
+            return self._queued(self._judged(load.account, at_drive, log, when, cut=True))
 
-    def _written(self, plan: Plan, log: IntentLog) -> Account:
-        """A load that ended in order, all of its reads right."""
+    def _written(self, plan: Plan, log: IntentLog) -> tuple[Account, AtDrive]:
+        """A load that ended in order, all of its reads right; and what the drive was sent in it."""
         began = time.monotonic()
         with Load(self._target(), plan, LOAD_S, log) as load:
+            at_drive = look(self._visit, load)
             load.until(lambda account: False)
         self._count_drive_time(time.monotonic() - began)
-        return load.account
+        return load.account, at_drive
 
-    def _judged(self, account: Account, log: IntentLog, when: str, *, cut: bool = False) -> Intact:
+    def _queued(self, intact: Intact) -> Intact:
+        """The same, as evidence of queued writes where the drive must queue."""
+        refuse_unqueued(self._visit, self._who, intact.at_drive)
+        return intact
+
+    def _judged(
+        self, account: Account, at_drive: AtDrive, log: IntentLog, when: str, *, cut: bool = False
+    ) -> Intact:
         visit, began = self._visit, time.monotonic()
         visit.station.live.show(f"  {visit.visit.cell.id}: verified writes, {when}")
         found = read_back(self._target(), account, cut=cut, log=log)
@@ -167,6 +183,7 @@ class VerifiedWrites:
             commands=account.commands,
             in_flight=account.most_under_way,
             cut_off=history.under_way(),
+            at_drive=at_drive,
             found=found,
         )
         name = f"verified writes of {visit.visit.cell.id}, {when}"

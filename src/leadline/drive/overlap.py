@@ -7,7 +7,7 @@ as it is handed to the controller; where libata does not drive the disk, the SCS
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -60,7 +60,7 @@ _SCSI_RAW = re.compile(r"\braw=([0-9a-f ]+)")
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What was seen while queued reads were offered.
+    """What was seen while requests were offered side by side.
 
     ``most`` and ``mean`` are commands outstanding at once, the mean over the time in
     which there was one; for libata only commands with an NCQ tag are counted.
@@ -78,6 +78,13 @@ class Overlap:
     def rate(self) -> float:
         """Commands a second while there were any; 0 where that is not known."""
         return self.commands / self.busy_s if self.busy_s else 0.0
+
+    @property
+    def queued_writes(self) -> int:
+        """Writes that could overlap other commands: with an NCQ tag; for scsi every WRITE (n)."""
+        if self.source == "libata":
+            return self.opcodes.get(_NCQ_OPCODES[0x61], 0)
+        return sum(n for name, n in self.opcodes.items() if name.removeprefix("WRITE_").isdigit())
 
     def __str__(self) -> str:
         sent = ", ".join(f"{count} {name}" for name, count in sorted(self.opcodes.items()))
@@ -117,6 +124,23 @@ def probe(host: Host, drive: Drive) -> Overlap:
         # It offered nothing: its engine is missing, say.  That is not the drive's doing.
         raise ProgramFailed(host.name, _fio(drive.node), done.exit_code, done.stdout, done.stderr)
     return seen
+
+
+def during(host: Host, drive: Drive, load: Callable[[], None]) -> Overlap:
+    """Watch what reaches the drive while `load` lasts; others offer it, before and after, too.
+
+    Raises TracingMissing when the kernel cannot show it, and what `load` raises.
+    """
+    source: Source = "libata" if drive.link else "scsi"
+    with tracing.instance(host, drive) as instance:
+        # All events at once: an end that nobody records yet would leave its command outstanding.
+        host.write_value(f"{instance}/tracing_on", "0")
+        _watch(host, instance, drive, source)
+        host.write_value(f"{instance}/tracing_on", "1")
+        load()
+        host.write_value(f"{instance}/tracing_on", "0")
+        text = host.read_file(f"{instance}/trace").decode("ascii", "replace")
+    return read_trace(text, source, _place(drive, source))
 
 
 def read_trace(text: str, source: Source, place: tuple[int, ...]) -> Overlap:

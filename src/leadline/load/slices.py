@@ -83,13 +83,19 @@ class SliceSetting:
             )
 
 
-def offered_for(device_depth: int, nr_requests: int | None = None) -> int:
-    """What to offer so that the drive's queue is never short: max(2d, d + 4).
+LEAST_MORE, MOST_MORE = 4, 32
+"""What is offered beyond the device queue depth."""
 
-    At most `nr_requests`, what the block layer lets be queued for the device: beyond it
+
+def offered_for(device_depth: int, nr_requests: int | None = None) -> int:
+    """What to offer so that the drive's queue is never short: max(2d, d + 4), d + 32 at most.
+
+    A slice lasts until all that is offered has turned over ROUNDS times: with 508 offered for the
+    254 that a SAS disk may hold, it would be longer than any slice may be.  At most
+    `nr_requests`, what the block layer lets be queued for the device: beyond it
     io_submit blocks, and the offered depth is not reached.
     """
-    offered = max(2 * device_depth, device_depth + 4)
+    offered = device_depth + max(LEAST_MORE, min(device_depth, MOST_MORE))
     return offered if nr_requests is None else max(1, min(offered, nr_requests))
 
 

@@ -58,7 +58,7 @@ def latest_session(
             if len(rows) >= FEWEST_SLICES:
                 rates = tuple(rate for rate, _ in rows)
                 day = time.strftime("%Y-%m-%d %H:%M", time.localtime(rows[-1].taken))
-                return Recorded(rates, f"{side} of {other}, {day}, run {run}")
+                return Recorded(rates, f"{side} of {other}, {day}, run {run}", run, name)
     return None
 
 
