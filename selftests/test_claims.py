@@ -16,6 +16,8 @@ from leadline.quantities import Load, Quantity
 from leadline.statements import Ratio
 from leadline.verdict.verdict import Outcome, Verdict
 
+VAST = pytest.param(10**400, id="vast")
+
 
 @dataclass
 class Ruling:
@@ -158,10 +160,23 @@ def test_a_quantity_has_no_truth_and_is_no_key() -> None:
         {load().at(depth=8)}
 
 
-@pytest.mark.parametrize("factor", [0, -1, float("nan")])
-def test_a_factor_must_be_above_zero(factor: float) -> None:
-    with pytest.raises(Misuse, match="above 0"):
+@pytest.mark.parametrize("factor", [0, -1, float("nan"), float("inf"), np.inf, VAST])
+def test_a_factor_must_be_finite_and_above_zero(factor: float) -> None:
+    with pytest.raises(Misuse, match="finite and above 0"):
         factor * load().at(depth=1)
+
+
+def test_factors_whose_product_or_ratio_no_number_holds_are_refused_before_anything_runs() -> None:
+    judge = Ruling()
+    reads = load(judge)
+    vast, tiny = 1e200 * reads.at(depth=1), 1e-200 * reads.at(depth=8)
+    with pytest.raises(Misuse, match="finite and above 0"):
+        1e200 * vast
+    with pytest.raises(Misuse, match="ratio of the factors is finite"):
+        assert tiny >= vast
+    with pytest.raises(Misuse, match="finite and above 0"):
+        assert tiny >= 1e200
+    assert judge.claims == []
 
 
 @pytest.mark.parametrize("wrong", ["3", None, [1], True, np.array([1.0, 2.0]), np.array(3.0)])
@@ -194,7 +209,7 @@ def test_a_time_is_held_against_seconds_alone() -> None:
         reads.at(depth=8).time_for(512)
 
 
-@pytest.mark.parametrize("figure", [0, -1, float("nan"), float("inf")])
+@pytest.mark.parametrize("figure", [0, -1, float("nan"), float("inf"), VAST])
 def test_a_figure_that_no_rate_can_meet_or_miss_is_refused(figure: float) -> None:
     with pytest.raises(Misuse, match="finite and above 0"):
         assert load().at(depth=8) >= figure
@@ -222,7 +237,7 @@ def test_agreement_reads_as_the_requirement_and_has_a_width() -> None:
     assert str(claim) == words
     with pytest.raises(Misuse, match="without factors"):
         reads.at(depth=8).agrees_with(3 * reads.at(depth=1), within=0.05)
-    for width in (0, 1, -0.1, 5, float("nan"), "wide"):
+    for width in (0, 1, -0.1, 5, float("nan"), 10**400, "wide"):
         with pytest.raises(Misuse, match=r"0\.05 for 5 %"):
             reads.at(depth=8).agrees_with(reads.at(depth=16), within=width)  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@
 not been yet.  Saying something of it makes a `Claim`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -173,10 +174,11 @@ class Quantity:
     def __mul__(self, factor: float) -> "Quantity":
         if not _is_number(factor):
             return NotImplemented
-        if not factor > 0:
-            raise Misuse(f"{factor} * {self}: a scale factor must be above 0")
+        product = self.factor * _figure(factor)
+        if not _finite(product):
+            raise Misuse(f"{factor} * {self}: a scale factor is finite and above 0")
         source = str(getattr(factor, "source", self.source))
-        return replace(self, factor=self.factor * float(factor), source=source)
+        return replace(self, factor=product, source=source)
 
     __rmul__ = __mul__
 
@@ -265,13 +267,15 @@ class Quantity:
 
     def _claim(self, other: object, direction: Bound) -> Claim:
         if _is_number(other):
-            figure = float(other)
-            if not 0.0 < figure < float("inf"):
-                raise Misuse(f"{self} {direction} {other!r}: a rate is finite and above 0")
             source = str(getattr(other, "source", ""))
-            return stated(Against(self, direction, figure, source), self.load.judge)
-        right = self._comparable(other, direction)
-        return stated(Ratio(self, direction, right), self.load.judge)
+            against = Against(self, direction, _figure(other), source)
+            if not _finite(against.threshold):
+                raise Misuse(f"{self} {direction} {other!r}: a rate is finite and above 0")
+            return stated(against, self.load.judge)
+        ratio = Ratio(self, direction, self._comparable(other, direction))
+        if not _finite(ratio.threshold):
+            raise Misuse(f"{ratio}: the ratio of the factors is finite and above 0")
+        return stated(ratio, self.load.judge)
 
     def has_not_regressed(self, released: "Released", *, within: float) -> Claim:
         """Claim that the candidate keeps all but `within` (0.03 is 3 %) of what the released
@@ -319,6 +323,18 @@ class Quantity:
 def _is_number(value: object) -> TypeGuard[float]:
     # An array has a __float__ too, and Real has numpy's numbers.
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _figure(value: float) -> float:
+    """A number as a float: infinite where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _finite(value: float) -> bool:
+    return 0.0 < value < math.inf
 
 
 @dataclass(frozen=True)
