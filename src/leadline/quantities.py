@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeGuard
 
 from leadline.claims import Claim, Judge, stated
 from leadline.drive.request_limits import Promise, in_binary
-from leadline.errors import DriveFault, Misuse
+from leadline.errors import DriveFault, Inconclusive, Misuse
 from leadline.load.slices import SliceSetting, offered_for
 from leadline.load.workload import SECTOR_BYTES, Workload
 from leadline.statements import (
@@ -47,6 +47,9 @@ WHOLE_CURVE = 32
 """The deepest point of a curve that nobody gave depths for, as NCQ has it; SAS drives hold more."""
 
 
+_OTHER = "give one of them another depth=, offered=, threads= or size="
+
+
 @dataclass(frozen=True)
 class Load:
     """A workload on the drive of this test; what a fixture such as `random_read` hands out."""
@@ -59,6 +62,8 @@ class Load:
     channels: int | None = None
     owed_depth: int | None = None
     """The queue that the firmware matrix promises, where the drive advertises less of one."""
+    admit: Callable[[int], None] | None = None
+    """Raises what forbids a device queue depth: see `depths.admit_depth`."""
 
     def __repr__(self) -> str:
         return self.workload.name  # pytest prints the arguments of a test that failed
@@ -114,7 +119,7 @@ class Load:
         named += f", size={in_binary(size)}" if size else ""
         device_depth = depth or self.kernel_depth or self.full_depth
         made = Quantity(self, device_depth, offered, named, threads=jobs, block_bytes=size)
-        return replace(made, drives=drives)
+        return replace(made, drives=drives, depth_left=depth is None)
 
     def arrives_as(self, promise: Promise) -> Claim:
         """Claim that requests of the size that is promised for are served, and that they reach
@@ -167,6 +172,8 @@ class Quantity:
     threads: int = 1
     block_bytes: int | None = None
     drives: int = 1
+    depth_left: bool = False
+    """Whether the device queue depth is what the kernel had set, for the test names none."""
 
     # numpy numbers on the left would otherwise try to spread themselves over us.
     __array_ufunc__ = None
@@ -203,7 +210,7 @@ class Quantity:
     @property
     def without_ncq(self) -> "Quantity":
         """The same by commands that are not queued."""
-        return replace(self, device_depth=1, named=f"{self.named}, NCQ off")
+        return replace(self, device_depth=1, named=f"{self.named}, NCQ off", depth_left=False)
 
     @property
     def mb_per_s(self) -> "Quantity":
@@ -307,7 +314,30 @@ class Quantity:
             raise Misuse(f"{self} {word} {other}: one is in {self.unit}, the other in {other.unit}")
         if other.block_bytes != self.block_bytes and self.unit != MB_PER_S:
             raise Misuse(f"{self} {word} {other}: of two sizes; compare them .mb_per_s")
+        self._refuse_itself(other, f"{self} {word} {other}")
         return other
+
+    def _refuse_itself(self, other: "Quantity", said: str) -> None:
+        """Refuse to hold one setting against itself, which says nothing of the drive.
+
+        Raises Misuse where it is written so.  Where the kernel's own device queue depth has made
+        the two one, it raises what keeps the drive from queueing, or else Inconclusive.
+        """
+        one, another = (
+            replace(side.setting, block_bytes=side.request_bytes) for side in (self, other)
+        )
+        if one != another:
+            return
+        depth, whole = self.device_depth, self.load.full_depth
+        if self.depth_left is other.depth_left or depth == whole:
+            raise Misuse(f"{said}: both are one setting, which says nothing; {_OTHER}")
+        if self.load.admit is not None:
+            self.load.admit(whole)
+        raise Inconclusive(
+            f"{said}: both are one setting, for the device queue depth was left at {depth}, and "
+            f"{self.load.workload.name}.full_depth is {whole}; look for what has set it "
+            "(`cat /sys/block/*/device/queue_depth` on the rig), or give depth= on both sides"
+        )
 
     def __str__(self) -> str:
         plain = f"{self.load.workload.name}.at({self.named})"
