@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from leadline.claims import Claim, ClaimFailed, Settled, Unsettled
-from leadline.errors import DriveFault, Misuse
+from leadline.errors import DriveFault, Inconclusive, Misuse
 from leadline.expected import Limit
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload, random_read
 from leadline.quantities import Load, Quantity, whole_curve
 from leadline.statements import Ratio
 from leadline.verdict.verdict import Outcome, Verdict
+
+VAST = pytest.param(10**400, id="vast")
 
 
 @dataclass
@@ -158,10 +160,23 @@ def test_a_quantity_has_no_truth_and_is_no_key() -> None:
         {load().at(depth=8)}
 
 
-@pytest.mark.parametrize("factor", [0, -1, float("nan")])
-def test_a_factor_must_be_above_zero(factor: float) -> None:
-    with pytest.raises(Misuse, match="above 0"):
+@pytest.mark.parametrize("factor", [0, -1, float("nan"), float("inf"), np.inf, VAST])
+def test_a_factor_must_be_finite_and_above_zero(factor: float) -> None:
+    with pytest.raises(Misuse, match="finite and above 0"):
         factor * load().at(depth=1)
+
+
+def test_factors_whose_product_or_ratio_no_number_holds_are_refused_before_anything_runs() -> None:
+    judge = Ruling()
+    reads = load(judge)
+    vast, tiny = 1e200 * reads.at(depth=1), 1e-200 * reads.at(depth=8)
+    with pytest.raises(Misuse, match="finite and above 0"):
+        1e200 * vast
+    with pytest.raises(Misuse, match="ratio of the factors is finite"):
+        assert tiny >= vast
+    with pytest.raises(Misuse, match="finite and above 0"):
+        assert tiny >= 1e200
+    assert judge.claims == []
 
 
 @pytest.mark.parametrize("wrong", ["3", None, [1], True, np.array([1.0, 2.0]), np.array(3.0)])
@@ -194,7 +209,7 @@ def test_a_time_is_held_against_seconds_alone() -> None:
         reads.at(depth=8).time_for(512)
 
 
-@pytest.mark.parametrize("figure", [0, -1, float("nan"), float("inf")])
+@pytest.mark.parametrize("figure", [0, -1, float("nan"), float("inf"), VAST])
 def test_a_figure_that_no_rate_can_meet_or_miss_is_refused(figure: float) -> None:
     with pytest.raises(Misuse, match="finite and above 0"):
         assert load().at(depth=8) >= figure
@@ -215,6 +230,70 @@ def test_units_and_workloads_are_not_mixed() -> None:
         assert reads.at(depth=8) >= other.at(depth=8)
 
 
+def at_depth_8(reads: Load) -> Quantity:
+    return reads.at(depth=8)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        at_depth_8,
+        lambda reads: 3 * reads.at(depth=8),
+        lambda reads: reads.at(depth=8, offered=16),
+        lambda reads: reads.at(depth=8, drives=1, size=4096),
+    ],
+    ids=["the same", "a multiple", "in other words", "of the size that it has"],
+)
+def test_a_setting_is_not_held_against_itself(other: Callable[[Load], Quantity]) -> None:
+    """Three times itself no drive reaches, and all agree with themselves: neither says anything."""
+    judge = Ruling()
+    reads = Load(random_read(), judge, full_depth=32, kernel_depth=32, admit=must_not_be_asked)
+    q, r = reads.at(depth=8).mb_per_s, other(reads).mb_per_s
+    for left, right in ((q, r), (r, q), (3 * q, r)):
+        for compare in (operator.ge, operator.le):
+            with pytest.raises(Misuse, match=r"both are one setting.*one of them another depth="):
+                compare(left, right)
+    with pytest.raises(Misuse, match="both are one setting"):
+        q.agrees_with(r.plain, within=0.05)
+    assert judge.claims == [], "and none is left to be asserted"
+
+
+def test_threads_are_held_against_themselves_where_the_whole_queue_is_written_out() -> None:
+    reads = Load(random_read(), Ruling(), full_depth=32, kernel_depth=32, admit=must_not_be_asked)
+    for q in (reads.at(threads=8), reads.at(depth=32, threads=8)):
+        with pytest.raises(Misuse, match="both are one setting"):
+            assert reads.at(threads=8) >= 0.95 * q
+
+
+def must_not_be_asked(depth: int) -> None:
+    raise AssertionError(f"{depth} was asked for")
+
+
+@pytest.mark.parametrize("left", [1, 8])
+def test_a_depth_left_by_somebody_that_makes_both_sides_one_shows_nothing(left: int) -> None:
+    """NCQ on is the kernel's device queue depth: left at 1, it would be NCQ off on both sides."""
+    judge, asked = Ruling(), list[int]()
+    reads = Load(random_read(), judge, full_depth=32, kernel_depth=left, admit=asked.append)
+    on, off = reads.at(threads=8), reads.at(depth=left, threads=8)
+    said = rf"one setting, for the device queue depth was left at {left}, and .*full_depth is 32"
+    with pytest.raises(Inconclusive, match=said):
+        assert on >= 0.95 * off
+    with pytest.raises(Inconclusive, match=said):
+        assert off.agrees_with(on, within=0.05)
+    assert asked == [32, 32]
+    assert judge.claims == []
+    assert on >= 0.95 * reads.at(depth=left, threads=16), "which is another setting"
+
+
+def test_a_queue_that_was_taken_away_is_said_before_a_setting_that_shows_nothing() -> None:
+    def admit(depth: int) -> None:
+        raise DriveFault(f"its device queue depth is not set to {depth}: kernel: BROKEN")
+
+    reads = Load(random_read(), Ruling(), full_depth=32, kernel_depth=1, admit=admit)
+    with pytest.raises(DriveFault, match="32: kernel: BROKEN"):
+        assert reads.at(threads=8) >= 0.95 * reads.at(depth=1, threads=8)
+
+
 def test_agreement_reads_as_the_requirement_and_has_a_width() -> None:
     reads = load()
     claim = reads.at(depth=8).agrees_with(reads.at(depth=16), within=0.05)
@@ -222,7 +301,7 @@ def test_agreement_reads_as_the_requirement_and_has_a_width() -> None:
     assert str(claim) == words
     with pytest.raises(Misuse, match="without factors"):
         reads.at(depth=8).agrees_with(3 * reads.at(depth=1), within=0.05)
-    for width in (0, 1, -0.1, 5, float("nan"), "wide"):
+    for width in (0, 1, -0.1, 5, float("nan"), 10**400, "wide"):
         with pytest.raises(Misuse, match=r"0\.05 for 5 %"):
             reads.at(depth=8).agrees_with(reads.at(depth=16), within=width)  # type: ignore[arg-type]
 

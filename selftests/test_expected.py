@@ -5,6 +5,7 @@ import pytest
 from leadline.errors import Misuse
 from leadline.expected import Expected
 from leadline.inventory.matrix import LimitSpec
+from leadline.inventory.suite_limits import SHARES, SIDES
 
 
 def expected(**limits: LimitSpec) -> Expected:
@@ -23,6 +24,16 @@ def test_a_limit_is_a_number_that_knows_its_source() -> None:
     assert float(limits.ready_s) == 10
     assert limits.ready_s.source == "libata"
     assert limits.ready_s.claim == "ready_s"
+
+
+def test_each_limit_has_the_one_side_that_the_matrix_lets_it_have() -> None:
+    """The two are kept apart, for whoever reads a matrix asks no test."""
+    properties = {name for name, kind in vars(Expected).items() if isinstance(kind, property)}
+    assert properties == SIDES.keys()
+    for claim, side in SIDES.items():
+        spec = LimitSpec.model_validate({side: 0.5, "source": "a source"})
+        assert getattr(expected(**{claim: spec}), claim) == 0.5
+    assert SIDES.keys() > set(SHARES)
 
 
 def test_a_limit_on_the_other_side_is_said() -> None:

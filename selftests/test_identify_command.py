@@ -1,13 +1,20 @@
 """`leadline identify` as a user meets it: output, messages and exit codes."""
 
+import errno
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from leadline.cli import main
+from leadline.commands import identify
+from leadline.drive import bind, inquiry
+from leadline.errors import DriveFault, RigTrouble
+from leadline.host.programs import PACKAGES, missing
+from leadline.host.trouble import DeadlinePassed, FileTrouble, HostLost
 from selftests.identify_images import hex_words, image
 
 IMAGE = image()
@@ -94,3 +101,54 @@ def test_what_cannot_be_a_source_is_refused(
 ) -> None:
     assert main(["identify", source]) == 2
     assert capsys.readouterr().err.startswith("leadline: ")
+
+
+REFUSED = RigTrouble("localhost: /dev/sdb: no ATA command reaches this drive")
+NO_NODE = FileTrouble("localhost", "/dev/sdb", errno.ENOENT, "no such file")
+
+
+@pytest.mark.parametrize(
+    "unasked",
+    [missing("localhost", "sg_inq"), HostLost("the rig is gone"), DeadlinePassed("20 s are over")],
+)
+def test_what_kept_a_scsi_drive_from_being_asked_is_the_cause(
+    unasked: RigTrouble, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not that it takes no ATA command, which is so of each such drive."""
+    assert _asked_in_vain(REFUSED, unasked, monkeypatch) == 3
+    first, *notes = capsys.readouterr().err.splitlines()
+    assert first == f"leadline: {unasked}"
+    assert "no ATA command reaches this drive" in "".join(notes)
+
+
+@pytest.mark.parametrize(
+    ("refused", "then"),
+    [(NO_NODE, missing("localhost", "sg_inq")), (REFUSED, DriveFault("an enclosure"))],
+)
+def test_a_node_that_is_not_there_and_what_is_no_drive_need_no_scsi_program(
+    refused: RigTrouble,
+    then: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert _asked_in_vain(refused, then, monkeypatch) == 3
+    assert capsys.readouterr().err == f"leadline: {refused}\n"
+
+
+def _asked_in_vain(refused: Exception, then: Exception, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The exit code for a device that refuses ATA commands, and then is not asked INQUIRY."""
+
+    def failing(error: Exception) -> Callable[..., None]:
+        def fail(*_: object) -> None:
+            raise error
+
+        return fail
+
+    monkeypatch.setattr(identify, "_is_device", lambda _: True)
+    monkeypatch.setattr(bind, "read_identify", failing(refused))
+    monkeypatch.setattr(inquiry, "read", failing(then))
+    return main(["identify", "/dev/sdb"])
+
+
+def test_each_program_that_a_scsi_drive_is_asked_with_has_a_package() -> None:
+    assert {"sg_inq", "sg_vpd", "sg_readcap"} <= PACKAGES.keys()

@@ -140,7 +140,8 @@ def test_exit_codes_follow_the_verdicts(
     assert judged(capsys, without_8)[0] == 4  # queueing passes, and the limit is not shown to hold
     disk = write_sweep(tmp_path / "disk", DISK)
     without_limit = tmp_path / "without.yaml"
-    without_limit.write_text(MATRIX.replace("depth_32_over_depth_1", "ready_s"))
+    of_disks = "depth_32_over_depth_1: {at_least"
+    without_limit.write_text(MATRIX.replace(of_disks, "ready_s: {at_most"))
     code, document = judged(capsys, disk, "--matrix", str(without_limit))
     assert (code, document["verdicts"]) == (4, [])
     assert judged(capsys, disk, "--matrix", matrix)[0] == 0

@@ -95,6 +95,28 @@ UNREADABLE = [
         "comes from, in words",
     ),
     (
+        "a ratio of 0",
+        "    ratio:\n      at_least: 3",
+        "    depth_8_over_depth_1:\n      at_least: 0",
+        'firmware_matrix.yaml:4: classes.ssd.depth_8_over_depth_1.at_least: found "0", expected a '
+        "number above 0",
+    ),
+    (
+        "a loss in percent",
+        "    ratio:\n      at_least: 3",
+        "    regression:\n      at_most: 5",
+        'firmware_matrix.yaml:4: classes.ssd.regression.at_most: found "5", expected a share, '
+        "above 0 and below 1: 0.03 for 3 %",
+    ),
+    (
+        "a side that nobody looks at",
+        "    ratio:\n      at_least: 3",
+        "    depth_8_over_depth_1:\n      at_most: 9\n      at_least: 3",
+        'firmware_matrix.yaml:4: classes.ssd.depth_8_over_depth_1.at_most: found "9", expected '
+        "at_least alone, for the test of depth_8_over_depth_1 asks for no other; a test that asks "
+        "for at_most has a claim of its own",
+    ),
+    (
         "one revision twice",
         'revision: "1.1"',
         'revision: "1.0"',
@@ -214,6 +236,41 @@ def test_each_mistake_is_named_and_documented(
         load_matrix(written(tmp_path, old, new))
     assert message in in_words(tmp_path, str(caught.value)).splitlines()
     assert_documented(message)
+
+
+@pytest.mark.parametrize(
+    ("claim", "bound", "where"),
+    [
+        ("depth_32_over_depth_8", "at_most: -1", "at_most"),
+        ("random_write_depth_8_over_depth_1", "at_least: -0.0", "at_least"),
+        ("multitasking_gain", "at_least: 1", "at_least"),
+        ("ready_s", "at_least: 3", "at_least"),
+        ("ready_s", "{at_most: 3, source: x, kernels: [{kernel: 6.*, at_most: 0, source: x}]}",
+         "kernels[1].at_most"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("of", ["class", "model", "firmware", "controller"])
+def test_limits_that_cannot_be_are_told_wherever_they_are(
+    tmp_path: Path, claim: str, bound: str, where: str, of: str
+) -> None:
+    limit = f"{{{claim}: {bound if bound.startswith('{') else f'{{{bound}, source: x}}'}}}"
+    old, new = {
+        "class": ("  ssd:\n", f"  hdd: {limit}\n  ssd:\n"),
+        "model": ("queue_depth: 32\n", f"queue_depth: 32\n    limits: {limit}\n"),
+        "firmware": ("status: candidate\n", f"status: candidate\n        limits: {limit}\n"),
+        "controller": ("driver: ahci}", f"driver: ahci, classes: {{ssd: {limit}}}}}"),
+    }[of]
+    with pytest.raises(Misuse) as caught:
+        load_matrix(written(tmp_path, old, new))
+    (message,) = in_words(tmp_path, str(caught.value)).splitlines()
+    assert f".{claim}.{where}: found " in message
+
+
+@pytest.mark.parametrize("bound", ["at_most: 0", "at_least: -5", "at_least: 2, at_most: 300"])
+def test_a_claim_of_somebody_elses_has_the_limits_that_it_has(tmp_path: Path, bound: str) -> None:
+    load_matrix(
+        written(tmp_path, "  ssd:\n", f"  hdd: {{celsius: {{{bound}, source: x}}}}\n  ssd:\n")
+    )
 
 
 def test_a_cycle_is_told_once(tmp_path: Path) -> None:

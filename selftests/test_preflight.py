@@ -6,7 +6,7 @@ import pytest
 
 from leadline import preflight
 from leadline.drive.bind import Seen
-from leadline.errors import RigTrouble
+from leadline.errors import Misuse, RigTrouble
 from leadline.flash_record import begin
 from leadline.host import journal
 from leadline.host.connection import Host, open_host
@@ -67,6 +67,20 @@ def test_no_drive_is_said_for_each_of_them(
     assert first == "rig bench: none of its drives can be tested:"
     assert slot_a.startswith("slot a: ")
     assert "slot b: drive MODEL (serial SERIAL-b, WWN not given) is not there" in str(trouble.value)
+
+
+def test_drives_that_are_all_others_than_the_rig_file_says_are_the_users_fault(
+    rig: Rig, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they are where one good drive lets the run begin, and a test binds the other."""
+    seen(monkeypatch, ANOTHER_WWN)
+    only = rig.model_copy(update={"drives": rig.drives[:1]})
+    said = r"^rig bench: none of its drives can be tested:\nslot a: .* has another WWN"
+    with pytest.raises(Misuse, match=said):
+        refuse_absent([only], 1)
+    away = HostSpec(reach="ssh", address="localhost.invalid")
+    with pytest.raises(RigTrouble, match="has another WWN"):
+        refuse_absent([only, only.model_copy(update={"name": "lost", "host": away})], 2)
 
 
 def test_a_flash_that_was_killed_is_said_with_drives_that_do_not_answer(

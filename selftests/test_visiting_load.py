@@ -10,7 +10,7 @@ from leadline.claims import ClaimFailed, NotPromised
 from leadline.drive.identify import decode
 from leadline.drive.ladder import Rung
 from leadline.drive.overlap import Overlap
-from leadline.errors import DriveFault, RigTrouble, message_of
+from leadline.errors import DriveFault, Inconclusive, RigTrouble, message_of
 from leadline.judge import SliceJudge
 from leadline.load.workload import random_read
 from leadline.quantities import Load
@@ -175,6 +175,30 @@ def test_what_the_matrix_does_not_promise_is_not_missed(
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
 
 
+def test_ncq_that_is_off_is_not_held_against_itself(
+    bench: Bench, opened: OpenVisit, request: pytest.FixtureRequest
+) -> None:
+    """The broken rung is said; where somebody has left a depth of 1, nobody's fault is."""
+
+    def on_against_off() -> None:
+        opened.rebound(replace(bench.drive, queue_depth=1))
+        reads = opened.load(random_read(), request.node)
+        assert reads.at(threads=8) >= 0.95 * reads.at(depth=1, threads=8)
+
+    bench.file("device/queue_depth").write_text("1")
+    healthy, bench.rungs = bench.rungs, UNABLE
+    with pytest.raises(DriveFault, match=r"controller: BROKEN: ata_piix takes 1 at once"):
+        on_against_off()
+    bench.rungs = healthy
+    with pytest.raises(Inconclusive, match="the device queue depth was left at 1"):
+        on_against_off()
+    assert "slices" not in bench.did
+    bench.rungs = UNABLE
+    opened.model = opened.model.model_copy(update={"queue_depth": 1})
+    with pytest.raises(NotPromised, match="promises no queue of MODEL"):
+        on_against_off()
+
+
 def test_slices_and_verdict_are_kept_and_reported(
     bench: Bench, reads: Load, request: pytest.FixtureRequest
 ) -> None:
@@ -226,9 +250,7 @@ def test_a_sata_drive_may_be_asked_for_every_tag_and_another_for_what_the_kernel
     opened.rebound(replace(bench.drive, identify=shallow))
     reads = opened.load(random_read(), request.node)
     assert reads.full_depth == 16, "by its own word"
-    with pytest.raises(
-        DriveFault, match="a queue of 16, and the firmware matrix has 32"
-    ):
+    with pytest.raises(DriveFault, match="a queue of 16, and the firmware matrix has 32"):
         reads.at(depth=32)
 
 

@@ -16,15 +16,20 @@ def refuse_absent(rigs: Sequence[Rig], total: int) -> None:
     """Raise RigTrouble if not one of all `total` rigs of a run has a drive to test.
 
     A rig that answers and has one of its drives is good enough, for tests of the others will
-    say what is wrong with those; and one good rig is, for the others' tests will.
+    say what is wrong with those; and one good rig is, for the others' tests will.  Misuse where
+    the rig files are all that is wrong.
     """
     absent = [trouble for rig in rigs if (trouble := _absent(rig))]
     if absent and len(absent) == total:
-        raise RigTrouble("\n".join(absent))
+        misuse = all(isinstance(trouble, Misuse) for trouble in absent)
+        raise (Misuse if misuse else RigTrouble)("\n".join(map(str, absent)))
 
 
-def _absent(rig: Rig) -> str:
-    """Why nothing can be tested on a rig; empty if something can."""
+def _absent(rig: Rig) -> Misuse | RigTrouble | None:
+    """Why nothing can be tested on a rig; None if something can.
+
+    Misuse where all its drives are there, and each is another than the rig file says.
+    """
     try:
         for pdu in rig.pdus:
             open_pdu(pdu).close()
@@ -32,16 +37,18 @@ def _absent(rig: Rig) -> str:
             require(host, "fio", FIO_MINIMUM)
             require(host, "smartctl")
             seen = scan(host)
-            said = []
+            troubles: list[Misuse | RigTrouble] = []
             for spec in rig.drives:
                 try:
                     choose(host.name, spec, seen)
                 except (RigTrouble, Misuse) as trouble:
-                    said.append(str(trouble))
+                    troubles.append(trouble)
                 else:
-                    return ""
+                    return None
         with open_host(HostSpec(reach="local")) as here:
-            said += of_silent(here, rig)
-        return f"rig {rig.name}: none of its drives can be tested:\n" + "\n".join(said)
+            said = [*map(str, troubles), *of_silent(here, rig)]
+        misuse = all(isinstance(trouble, Misuse) for trouble in troubles)
+        head = f"rig {rig.name}: none of its drives can be tested:"
+        return (Misuse if misuse else RigTrouble)("\n".join([head, *said]))
     except RigTrouble as trouble:
-        return f"rig {rig.name}: {trouble}"
+        return RigTrouble(f"rig {rig.name}: {trouble}")

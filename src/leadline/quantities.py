@@ -12,6 +12,7 @@
 not been yet.  Saying something of it makes a `Claim`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeGuard
 
 from leadline.claims import Claim, Judge, stated
 from leadline.drive.request_limits import Promise, in_binary
-from leadline.errors import DriveFault, Misuse
+from leadline.errors import DriveFault, Inconclusive, Misuse
 from leadline.load.slices import SliceSetting, offered_for
 from leadline.load.workload import SECTOR_BYTES, Workload
 from leadline.statements import (
@@ -60,6 +61,9 @@ def whole_curve(deepest: int) -> tuple[int, ...]:
     return (*depths, deepest) if deepest > EVERY_DEPTH else tuple(depths)
 
 
+_OTHER = "give one of them another depth=, offered=, threads= or size="
+
+
 @dataclass(frozen=True)
 class Load:
     """A workload on the drive of this test; what a fixture such as `random_read` hands out."""
@@ -72,6 +76,8 @@ class Load:
     channels: int | None = None
     owed_depth: int | None = None
     """The queue that the firmware matrix promises, where the drive advertises less of one."""
+    admit: Callable[[int], None] | None = None
+    """Raises what forbids a device queue depth: see `depths.admit_depth`."""
 
     def __repr__(self) -> str:
         return self.workload.name  # pytest prints the arguments of a test that failed
@@ -127,7 +133,7 @@ class Load:
         named += f", size={in_binary(size)}" if size else ""
         device_depth = depth or self.kernel_depth or self.full_depth
         made = Quantity(self, device_depth, offered, named, threads=jobs, block_bytes=size)
-        return replace(made, drives=drives)
+        return replace(made, drives=drives, depth_left=depth is None)
 
     def arrives_as(self, promise: Promise) -> Claim:
         """Claim that requests of the size that is promised for are served, and that they reach
@@ -187,6 +193,8 @@ class Quantity:
     threads: int = 1
     block_bytes: int | None = None
     drives: int = 1
+    depth_left: bool = False
+    """Whether the device queue depth is what the kernel had set, for the test names none."""
 
     # numpy numbers on the left would otherwise try to spread themselves over us.
     __array_ufunc__ = None
@@ -194,10 +202,11 @@ class Quantity:
     def __mul__(self, factor: float) -> "Quantity":
         if not _is_number(factor):
             return NotImplemented
-        if not factor > 0:
-            raise Misuse(f"{factor} * {self}: a scale factor must be above 0")
+        product = self.factor * _figure(factor)
+        if not _finite(product):
+            raise Misuse(f"{factor} * {self}: a scale factor is finite and above 0")
         source = str(getattr(factor, "source", self.source))
-        return replace(self, factor=self.factor * float(factor), source=source)
+        return replace(self, factor=product, source=source)
 
     __rmul__ = __mul__
 
@@ -222,7 +231,7 @@ class Quantity:
     @property
     def without_ncq(self) -> "Quantity":
         """The same by commands that are not queued."""
-        return replace(self, device_depth=1, named=f"{self.named}, NCQ off")
+        return replace(self, device_depth=1, named=f"{self.named}, NCQ off", depth_left=False)
 
     @property
     def mb_per_s(self) -> "Quantity":
@@ -286,13 +295,15 @@ class Quantity:
 
     def _claim(self, other: object, direction: Bound) -> Claim:
         if _is_number(other):
-            figure = float(other)
-            if not 0.0 < figure < float("inf"):
-                raise Misuse(f"{self} {direction} {other!r}: a rate is finite and above 0")
             source = str(getattr(other, "source", ""))
-            return stated(Against(self, direction, figure, source), self.load.judge)
-        right = self._comparable(other, direction)
-        return stated(Ratio(self, direction, right), self.load.judge)
+            against = Against(self, direction, _figure(other), source)
+            if not _finite(against.threshold):
+                raise Misuse(f"{self} {direction} {other!r}: a rate is finite and above 0")
+            return stated(against, self.load.judge)
+        ratio = Ratio(self, direction, self._comparable(other, direction))
+        if not _finite(ratio.threshold):
+            raise Misuse(f"{ratio}: the ratio of the factors is finite and above 0")
+        return stated(ratio, self.load.judge)
 
     def has_not_regressed(self, released: "Released", *, within: float) -> Claim:
         """Claim that the candidate keeps all but `within` (0.03 is 3 %) of what the released
@@ -324,7 +335,30 @@ class Quantity:
             raise Misuse(f"{self} {word} {other}: one is in {self.unit}, the other in {other.unit}")
         if other.block_bytes != self.block_bytes and self.unit != MB_PER_S:
             raise Misuse(f"{self} {word} {other}: of two sizes; compare them .mb_per_s")
+        self._refuse_itself(other, f"{self} {word} {other}")
         return other
+
+    def _refuse_itself(self, other: "Quantity", said: str) -> None:
+        """Refuse to hold one setting against itself, which says nothing of the drive.
+
+        Raises Misuse where it is written so.  Where the kernel's own device queue depth has made
+        the two one, it raises what keeps the drive from queueing, or else Inconclusive.
+        """
+        one, another = (
+            replace(side.setting, block_bytes=side.request_bytes) for side in (self, other)
+        )
+        if one != another:
+            return
+        depth, whole = self.device_depth, self.load.full_depth
+        if self.depth_left is other.depth_left or depth == whole:
+            raise Misuse(f"{said}: both are one setting, which says nothing; {_OTHER}")
+        if self.load.admit is not None:
+            self.load.admit(whole)
+        raise Inconclusive(
+            f"{said}: both are one setting, for the device queue depth was left at {depth}, and "
+            f"{self.load.workload.name}.full_depth is {whole}; look for what has set it "
+            "(`cat /sys/block/*/device/queue_depth` on the rig), or give depth= on both sides"
+        )
 
     def __str__(self) -> str:
         plain = f"{self.load.workload.name}.at({self.named})"
@@ -340,6 +374,18 @@ class Quantity:
 def _is_number(value: object) -> TypeGuard[float]:
     # An array has a __float__ too, and Real has numpy's numbers.
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _figure(value: float) -> float:
+    """A number as a float: infinite where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _finite(value: float) -> bool:
+    return 0.0 < value < math.inf
 
 
 @dataclass(frozen=True)

@@ -335,7 +335,6 @@ Statement = Measured | Arrival | Within | Gain | NotRegressed
 
 def share(value: object, words: str) -> float:
     """`value` as a share between 0 and 1, such as 0.05 for 5 %.  Misuse for anything else."""
-    number = float(value) if isinstance(value, int | float) else float("nan")
-    if not 0.0 < number < 1.0:
+    if not isinstance(value, int | float) or not 0.0 < value < 1.0:
         raise Misuse(f"{words}={value!r}: a share lies between 0 and 1, as 0.05 for 5 %")
-    return number
+    return float(value)

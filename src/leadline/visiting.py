@@ -15,7 +15,7 @@ from leadline.calibration.known import noise_of
 from leadline.claims import NeverAsserted, NothingOnRecord, NotJudgedHere, NotPromised
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
-from leadline.depths import admit_depths
+from leadline.depths import admit_depth, admit_depths
 from leadline.drive import arrivals, pair, queue_depth, settings, smart
 from leadline.drive.bind import Drive, bind
 from leadline.drive.finding import Finding, failed
@@ -228,9 +228,10 @@ class OpenVisit:
         """
         full = queue_depth.deepest(self.station.host, self.drive)
         judge = self.judge(item, self.first_slice_s(), by)
+        owed = queue_depth.owed(self.drive, self.model.queue_depth)
+        made = Load(workload, judge, full, self.kernel_queue_depth, owed_depth=owed)
         channels = self.model.channels if by is None else None
-        kernel, owed = self.kernel_queue_depth, queue_depth.owed(self.drive, self.model.queue_depth)
-        return Load(workload, judge, full, kernel, channels=channels, owed_depth=owed)
+        return replace(made, channels=channels, admit=partial(admit_depth, self))
 
     def judge(
         self, item: pytest.Item, slice_s: float | None = None, by: Measured | None = None

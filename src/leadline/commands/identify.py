@@ -165,11 +165,21 @@ def _of_device(host: "Host", node: str, as_json: bool, **more: object) -> int:
 
 
 def _scsi_drive(host: "Host", node: str, refusal: RigTrouble) -> "Inquiry":
-    """The drive at `node`, which took no ATA command: `refusal`, unless it is a SCSI drive."""
+    """The drive at `node`, which took no ATA command: `refusal`, unless it is a SCSI drive.
+
+    What kept it from being asked whether it is one is raised, with `refusal` in a note, unless
+    `refusal` is that the node cannot be opened: then no program could have asked it either.
+    """
     from leadline.drive import inquiry
+    from leadline.host.trouble import DeadlinePassed, FileTrouble, HostLost, ProgramMissing
 
     try:
         found = inquiry.read(host, node)
+    except (ProgramMissing, HostLost, DeadlinePassed) as unasked:
+        if isinstance(refusal, FileTrouble):
+            raise refusal from None
+        unasked.add_note(f"it is asked as a SCSI drive, for {refusal}")
+        raise
     except (RigTrouble, DriveFault):
         raise refusal from None
     if found.vendor == "ATA":  # SAT-4: the translation layer's name for every SATA drive

@@ -48,6 +48,7 @@ PACKAGES: dict[str, Package] = {
     "smartctl": Package("smartmontools", "smartmontools"),
     "sg_inq": _SG3,
     "sg_logs": _SG3,
+    "sg_readcap": _SG3,
     "sg_sat_identify": _SG3,
     "sg_ses": _SG3,
     "sg_vpd": _SG3,

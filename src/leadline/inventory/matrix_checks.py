@@ -7,6 +7,7 @@ from leadline.inventory.checks import known, unique
 from leadline.inventory.document import Document, Location, Problem, shown, some
 from leadline.inventory.fields import in_id
 from leadline.inventory.globs import ANY, common, fits, is_glob, meant
+from leadline.inventory.suite_limits import limit_problems
 
 _ROOM = {
     "sata": (8, "IDENTIFY DEVICE words 23-26 have"),
@@ -26,7 +27,7 @@ _LIMITS = (
 
 
 def matrix_problems(document: Document) -> Iterator[Problem]:
-    """Names used twice or not known, globs that disagree, firmware that cannot be what it says."""
+    """Names used twice or not known, globs that disagree, limits and firmware that cannot be."""
     yield from unique(document, ("models", "*", "model"), "model")
     yield from _globs_that_disagree(document, [("models",)], "model")
     for model in document.spread("models", "*"):
@@ -36,8 +37,10 @@ def matrix_problems(document: Document) -> Iterator[Problem]:
     wanted_on = ("models", "*", "controllers", "*")
     yield from known(document, wanted_on, ("controllers", "*", "name"), "one of the controllers")
     yield from _issues_of_no_cell(document)
-    kernels = [(*at, "kernels") for pattern in _LIMITS for at in document.spread(*pattern)]
-    yield from _globs_that_disagree(document, kernels, "kernel")
+    limits = [at for pattern in _LIMITS for at in document.spread(*pattern)]
+    yield from _globs_that_disagree(document, [(*at, "kernels") for at in limits], "kernel")
+    for at in limits:
+        yield from limit_problems(document, at)
 
 
 def _globs_that_disagree(document: Document, lists: list[Location], key: str) -> Iterator[Problem]:

@@ -3,11 +3,11 @@
 A sweep has one long run a depth and no pairs, so its verdicts come from `verdict.runs`.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leadline.diagnosis import NOT_QUEUEING, ONE_AT_A_TIME
+from leadline.inventory.suite_limits import DEPTH_RATIO
 from leadline.load.recorded_job import RECORDED_VOIDS, RecordedRun
 from leadline.sweep.evidence import as_run, of_load
 from leadline.sweep.words import explain
@@ -25,7 +25,6 @@ DEEP_ENOUGH = 8
 CLAIM_BYTES = 4096
 CLAIM_READ_PERCENT = 70
 USUAL = "depth_8_over_depth_1"
-_RATIO = re.compile(r"(?P<load>[a-z_]*?)depth_(?P<top>\d+)_over_depth_(?P<bottom>\d+)")
 _PREFIXES = {
     "": "randread",
     "random_write_": "randwrite",
@@ -113,7 +112,7 @@ _NOT_TOLD = {
 def _limits(runs: Sequence[RecordedRun], yardstick: Yardstick) -> Iterator[Finding | Unsupported]:
     """The claims for which the class or the model has a limit."""
     for claim, limit in yardstick.limits.items():
-        match = _RATIO.fullmatch(claim)
+        match = DEPTH_RATIO.fullmatch(claim)
         if match is None or match["load"] not in _PREFIXES:
             why = "a recorded depth sweep says nothing of it"
             yield Unsupported(claim, None, why, lacks_evidence=False)
