@@ -2,6 +2,7 @@
 
 from leadline.drive import finding
 from leadline.load import slices
+from leadline.verdict.contrast import IDENTICAL
 
 TOO_FEW = "too-few"
 """The judge's own: the budget was spent before there was enough to look at."""
@@ -37,6 +38,7 @@ REMEDIES = {
     NO_REQUEST_SEEN: "run it again; when it stays, report it with the release of the rig's kernel",
     NOT_SEEN: "claim another milestone, such as ready",
     TOO_FEW: "raise --drive-time",
+    IDENTICAL: "something answers in the drive's place, or results were copied: measure it again",
     NO_STATION: "see how the tests at that station ended; they are run with the claim, all four",
     NO_DIFFERENCE: "claim it of a load that needs the queue, such as random reads",
 }

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from leadline.verdict.interval import (
+    ROUNDING,
     SPREAD_FLOOR,
     Interval,
     SignOpinion,
@@ -24,6 +25,8 @@ BUDGET_S = 130.0
 SIGMA_D = 0.01
 """Drift of a quiet rig, from runs of the same against the same."""
 MARGIN = 0.03
+IDENTICAL = "identical"
+"""A void of this rule's own, by the name that its remedy goes by."""
 
 
 def judge_contrast(
@@ -38,7 +41,7 @@ def judge_contrast(
     sigma_d: float = SIGMA_D,
     sigma_session: float = 0.0,
     margin: float = MARGIN,
-    rates: Sequence[RateEstimate] = (),
+    sides: Sequence[Sequence[float]] = (),
     voids: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Verdict | None:
@@ -50,8 +53,10 @@ def judge_contrast(
     the always-valid interval excludes the threshold; INCONCLUSIVE when it lies within a
     factor of 1 + `margin` of it, or when the budget is spent.  The direction "within" has
     two thresholds, 1 + `threshold` and its inverse.  `voids` names what spoilt the evidence:
-    the verdict is then INCONCLUSIVE at once, and there may be no logs.  `notes` are kept
-    with the verdict's own.  Raises ValueError on parameters that make no sense.
+    the verdict is then INCONCLUSIVE at once, and there may be no logs.  `sides` are the rates
+    of all slices of each quantity compared: where not one differs from another, nor a log,
+    that is void too.  `notes` are kept with the verdict's own.  Raises ValueError on
+    parameters that make no sense.
     """
     _check_claim(threshold, direction, margin)
     check_times(spent_s, budget_s=budget_s, unit_seconds=unit_seconds)
@@ -63,6 +68,8 @@ def judge_contrast(
         logs, value_seconds=unit_seconds, sigma_d=sigma_d, sigma_session=sigma_session
     )
     outcome, reason = decide(interval, threshold, direction, margin)
+    if not voids and math.isfinite(interval.half_width) and _identical(logs, sides):
+        voids = (f"{IDENTICAL}: the {unit}s do not differ in any digit, as measured ones would",)
     if voids:
         outcome, reason = Outcome.INCONCLUSIVE, "void"
     elif reason == "budget" and spent_s < budget_s:
@@ -80,7 +87,7 @@ def judge_contrast(
         estimate=interval.middle,
         low=interval.low,
         high=interval.high,
-        rates=tuple(rates),
+        rates=tuple(_rate_of(side, unit_seconds, sigma_d) for side in sides),
         interval=interval,
         signs=signs,
         voids=tuple(voids),
@@ -133,7 +140,17 @@ def p_against(interval: Interval, threshold: float, direction: Direction) -> flo
     return p_value(interval, edge_of(interval.mean, threshold, direction))
 
 
-def rate_of(rates: Sequence[float], *, unit_seconds: float, sigma_d: float) -> RateEstimate:
+def _identical(logs: Sequence[float], sides: Sequence[Sequence[float]]) -> bool:
+    """Whether nothing that was measured differs from its own repeats by more than rounding.
+
+    The clock of a rate counts nanoseconds, so that even the most regular drive differs from
+    itself.  What does not was copied, computed or cached, and the floor would let it settle.
+    """
+    series = [logs, *([math.log(rate) for rate in side] for side in sides)]
+    return all(max(each) - min(each) <= ROUNDING for each in series)
+
+
+def _rate_of(rates: Sequence[float], unit_seconds: float, sigma_d: float) -> RateEstimate:
     """What one side of a contrast did by itself; the rates are above 0."""
     logs = [math.log(rate) for rate in rates]
     interval = interval_of(logs, value_seconds=unit_seconds, sigma_d=sigma_d)

@@ -12,7 +12,6 @@ from leadline.verdict.contrast import (
     MARGIN,
     SIGMA_D,
     judge_contrast,
-    rate_of,
     usable,
 )
 from leadline.verdict.curve import (
@@ -77,7 +76,6 @@ def judge_dip(
         raise ValueError(f"tolerance is {tolerance}: it lies between 0 and 1, as 0.04 for 4 %")
     triples = _triples(below_rates, at_rates, above_rates, drop_unusable=bool(voids))
     below, at, above = zip(*triples, strict=True) if triples else ((), (), ())
-    sides = (at, below, above) if triples else ()
     verdict = judge_contrast(
         [contrast_of(*triple, suspect.share) for triple in triples],
         1.0 - tolerance,
@@ -88,7 +86,7 @@ def judge_dip(
         budget_s=budget_s,
         sigma_d=sigma_d,
         margin=margin,
-        rates=[rate_of(side, unit_seconds=triple_seconds, sigma_d=sigma_d) for side in sides],
+        sides=(at, below, above),
         voids=voids,
     )
     if verdict is None:
