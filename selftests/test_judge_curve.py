@@ -78,6 +78,39 @@ def test_one_dip_that_is_confirmed_is_enough() -> None:
     assert len(confirmed) == 1
 
 
+class Unlucky(SliceDrive):
+    """At depth 7 the screen sees less than there is."""
+
+    def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> list[Slice]:
+        measured = super().measure(workload, settings)
+        if len(settings) < len(DEPTHS):
+            return measured
+        return [
+            replace(each, rate=0.9 * each.rate) if each.setting.device_depth == 7 else each
+            for each in measured
+        ]
+
+
+def test_a_suspect_that_is_marginal_hides_no_dip_behind_it() -> None:
+    chord = (healthy(6) + healthy(8)) / 2
+    rates = {depth: healthy(depth) for depth in DEPTHS}
+    rates |= {7: 0.958 * chord, 20: 0.92 * healthy(20)}
+    reads, kept = judged(Unlucky(rates, noise=0.003))
+    with pytest.raises(ClaimFailed, match="FAIL: dip at depth 20"):
+        assert reads.curve().has_no_dip()
+    confirmed = [measured.setting.device_depth for side, measured in kept.slices if side == "at"]
+    assert list(dict.fromkeys(confirmed)) == [7, 20]
+
+
+def test_where_no_dip_is_behind_it_a_marginal_suspect_leaves_the_curve_marginal() -> None:
+    rates = {depth: healthy(depth) for depth in DEPTHS}
+    rates[7] = 0.958 * (healthy(6) + healthy(8)) / 2
+    reads, kept = judged(Unlucky(rates, noise=0.003))
+    with pytest.raises(Unsettled, match="marginal"):
+        assert reads.curve().has_no_dip()
+    assert "depth 7 against 6 and 8" in kept.verdicts[0].notes
+
+
 def test_each_place_of_a_triple_comes_first_as_often() -> None:
     """What a slice leaves behind for the next one falls on all three alike."""
     dipping = drive(changed={19: 0.92})

@@ -47,7 +47,7 @@ class Screen:
 
 
 def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
-    """Screen the curve, and confirm each suspect until one fails or all have passed."""
+    """Screen the curve, and confirm its suspects until one fails or no more can be known."""
     budget = judge.curve_budget_s
     screen = screened(judge, said.curve, tolerance=said.tolerance)
     if screen.sweep is None:
@@ -58,12 +58,23 @@ def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
         plan = _triples(judge, said, suspect)
         verdicts[suspect] = judge.carry_out(plan, evidence, budget)
         spent = evidence.spent_s
-        if verdicts[suspect].outcome is not Outcome.PASS:
+        if ends_confirming(verdicts[suspect], spent, budget):
             break
     verdict = judge_curve(screen.sweep, verdicts, spent_s=spent, tolerance=said.tolerance)
     failed = [each.depth for each, found in verdicts.items() if found.outcome is Outcome.FAIL]
     verdict = replace(verdict, cause=f"dip at depth {failed[0]}" if failed else "")
     return _with_shape(verdict, screen.sweep, said.curve)
+
+
+def ends_confirming(verdict: Verdict, spent_s: float, budget_s: float) -> bool:
+    """Whether no further suspect is to be confirmed after this one.
+
+    One that is marginal is no reason to stop: which suspect comes first is the luck of the
+    screen, and a dip that fails the claim may be behind it.
+    """
+    if verdict.reason == "marginal":
+        return spent_s >= budget_s
+    return verdict.outcome is not Outcome.PASS
 
 
 def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
