@@ -14,6 +14,8 @@ NOT_SEEN = "not-seen"
 """Of power cycles: nobody saw when the drive came to what the claim is about."""
 NO_STATION = "no-station"
 """Of firmwares that are compared: a station has recorded nothing, or too little."""
+SESSIONS_TELL = "three sessions of leadline calibrate or more say how far this rig's differ"
+"""What may help where a verdict allows for what sessions differ by, and cannot tell so little."""
 REMEDIES = {
     slices.LITTLES_LAW: "see whether the rig's processors are busy with something else (top)",
     slices.DEVICE_DEPTH: "see what else writes device/queue_depth on the rig; tuned, a udev rule?",

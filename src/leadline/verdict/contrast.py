@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from leadline.verdict.interval import (
+    DRIFT_FACTOR,
     ROUNDING,
     SPREAD_FLOOR,
     Interval,
@@ -40,6 +41,7 @@ def judge_contrast(
     budget_s: float = BUDGET_S,
     sigma_d: float = SIGMA_D,
     sigma_session: float = 0.0,
+    sigma_lasting: float = 0.0,
     margin: float = MARGIN,
     sides: Sequence[Sequence[float]] = (),
     voids: Sequence[str] = (),
@@ -52,8 +54,10 @@ def judge_contrast(
     so far; `sigma_d` and `sigma_session` are as in `interval.drift_term`.  PASS or FAIL when
     the always-valid interval excludes the threshold; INCONCLUSIVE when it lies within a
     factor of 1 + `margin` of it, or when the budget is spent.  The direction "within" has
-    two thresholds, 1 + `threshold` and its inverse.  `voids` names what spoilt the evidence:
-    the verdict is then INCONCLUSIVE at once, and there may be no logs.  `sides` are the rates
+    two thresholds, 1 + `threshold` and its inverse.  `sigma_lasting` is what of `sigma_session`
+    stays however many blocks there are: where nothing can be decided because of it, the verdict
+    is INCONCLUSIVE at once, "budget", and that is its shortage.  `voids` names what spoilt the
+    evidence: INCONCLUSIVE at once, too, and there may be no logs.  `sides` are the rates
     of all slices of each quantity compared: where not one differs from another, nor a log,
     that is void too.  `notes` are kept with the verdict's own.  Raises ValueError on
     parameters that make no sense.
@@ -72,9 +76,10 @@ def judge_contrast(
         voids = (f"{IDENTICAL}: the {unit}s do not differ in any digit, as measured ones would",)
     if voids:
         outcome, reason = Outcome.INCONCLUSIVE, "void"
-    elif reason == "budget" and spent_s < budget_s:
-        return None
     edge = edge_of(interval.mean, threshold, direction)
+    shortage = _out_of_reach(interval, edge, sigma_lasting, margin) if reason == "budget" else ""
+    if reason == "budget" and not shortage and spent_s < budget_s:
+        return None
     signs = sign_opinion(logs, edge)
     return Verdict(
         outcome=outcome,
@@ -92,6 +97,7 @@ def judge_contrast(
         signs=signs,
         voids=tuple(voids),
         p_against=1.0 if voids else p_against(interval, threshold, direction),
+        shortage=shortage,
         notes=(*_notes(outcome, edge, interval, signs, unit), *notes),
     )
 
@@ -138,6 +144,23 @@ def p_against(interval: Interval, threshold: float, direction: Direction) -> flo
     if holds_at(interval.mean, threshold, direction):
         return 1.0
     return p_value(interval, edge_of(interval.mean, threshold, direction))
+
+
+def _out_of_reach(interval: Interval, edge: float, sigma_lasting: float, margin: float) -> str:
+    """Why no number of blocks settles this nor makes it marginal, in words; "" where one may.
+
+    However much is measured, the interval stays wider than what sessions differ by.  So what
+    counts is how far from the edge the mean of this session can be by its own noise.
+    """
+    least = DRIFT_FACTOR * sigma_lasting
+    noise = interval.half_width - interval.drift
+    distance = abs(interval.mean - edge)
+    if distance + noise > least or max(distance - noise, 0.0) + least <= math.log1p(margin):
+        return ""
+    return (
+        f"sessions that differ by {sigma_lasting:.2%} cannot tell what is within "
+        f"{math.expm1(least):.1%} of the threshold from what is at it, whatever the drive time"
+    )
 
 
 def _identical(logs: Sequence[float], sides: Sequence[Sequence[float]]) -> bool:

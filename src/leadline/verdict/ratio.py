@@ -51,6 +51,7 @@ def judge_ratio(
         budget_s=budget_s,
         sigma_d=sigma_d,
         sigma_session=sigma_session,
+        sigma_lasting=sigma_session,
         margin=margin,
         sides=(tops, bottoms),
         voids=voids,
