@@ -1,6 +1,7 @@
 """Curves: what the screen picks, what confirming decides, and what it costs."""
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -204,6 +205,43 @@ def test_a_curve_whose_slices_are_ever_too_short_ends_with_the_budget_and_says_s
     assert "remedy: raise --drive-time" in str(failure.value)
     assert len(slowing.batches) < 9
     assert kept.verdicts[0].reason == "void"
+
+
+def test_a_screen_that_runs_out_of_passes_says_so_and_asks_for_no_drive_time() -> None:
+    reads, kept = judged(SliceDrive({1: 1000, 8: 7000, 32: 8000}, noise=0.2))
+    with pytest.raises(Unsettled) as failure:
+        assert reads.curve([1, 8, 32]).has_no_dip()
+    headline = str(failure.value).splitlines()[0]
+    assert "INCONCLUSIVE (budget)" in headline
+    assert "48 passes, and it takes no more" in headline
+    assert "--drive-time" not in str(failure.value)
+    assert kept.verdicts[0].drive_seconds < 2080 / 10
+
+
+def test_a_screen_that_runs_out_of_drive_time_says_what_would_do() -> None:
+    """And the option counts sixteenfold."""
+    noisy = drive()
+    noisy.noise = 0.06
+    reads, _ = judged(noisy, budget_s=8.0)
+    with pytest.raises(Unsettled) as failure:
+        assert reads.curve().has_no_dip()
+    assert "raise it with --drive-time" in str(failure.value)
+    found = re.search(r"about (\d+) s would settle it \(--drive-time (\d+); a", str(failure.value))
+    assert found
+    assert int(found[1]) == 16 * int(found[2])
+    assert int(found[1]) > 16 * 8
+
+
+def test_a_screen_that_runs_out_of_drive_time_is_priced_though_all_suspects_are_cleared() -> None:
+    concave = SliceDrive({1: 1000, 8: 7000, 32: 8000}, noise=0.07)
+    reads, kept = judged(concave, budget_s=0.5)
+    with pytest.raises(Unsettled) as failure:
+        assert reads.curve([1, 8, 32]).has_no_dip()
+    assert any(note.startswith("so noisy was the sweep") for note in kept.verdicts[0].notes)
+    found = re.search(r"about (\d+) s would settle it \(--drive-time (\d+); a", str(failure.value))
+    assert found
+    reads, _ = judged(concave, budget_s=2 * float(found[2]))
+    assert reads.curve([1, 8, 32]).has_no_dip()
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,18 @@ OUT_OF_REASON = "as noisy as it was, no drive time within reason would settle it
 
 
 def priced(
-    verdict: Verdict, plan: Plan, evidence: Evidence, *, screen_s: float = 0.0, cure: str = ""
+    verdict: Verdict,
+    plan: Plan,
+    evidence: Evidence,
+    *,
+    screen_s: float = 0.0,
+    more_s: float = 0.0,
+    cure: str = "",
 ) -> Verdict:
     """`verdict`, and where its drive time was spent, what would probably do.
 
     Where nothing would, that is its shortage, and `cure` what may help.  Of a curve, `screen_s`
-    of the time went to the screen.
+    of the time went before that, most of it to the screen, which needs `more_s` besides.
     """
     if verdict.reason != "budget":
         return verdict
@@ -28,7 +34,7 @@ def priced(
         said = verdict.shortage or OUT_OF_REASON
         return replace(verdict, shortage=f"{said}; {cure}" if cure else said)
     block_s = (evidence.spent_s - screen_s) / measured
-    seconds = screen_s + max(needed, measured + 1) * block_s
+    seconds = screen_s + more_s + max(needed, measured + 1) * block_s
     note = price_of_curve(seconds) if screen_s else _price(_tens(seconds))
     return replace(verdict, notes=(*verdict.notes, note))
 

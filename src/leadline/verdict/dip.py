@@ -16,10 +16,12 @@ from leadline.verdict.contrast import (
 )
 from leadline.verdict.curve import (
     DIP_TOLERANCE,
+    MOST_PASSES,
     Suspect,
     Sweep,
     contrast_of,
     least_dip,
+    passes_needed,
     sees_dips,
     to_confirm,
 )
@@ -126,7 +128,20 @@ def judge_curve(
         return worst
     seen = least_dip(sweep, tolerance)
     note = f"so noisy was the sweep that it may have missed dips of up to {seen:.0%}"
-    return replace(worst, outcome=Outcome.INCONCLUSIVE, reason="budget", notes=(*worst.notes, note))
+    shortage = ""
+    if sweep.passes > 1 and passes_needed(sweep, tolerance) > MOST_PASSES:
+        shortage = (
+            f"the screen of all depths is too noisy: {MOST_PASSES} passes, and it takes no more, "
+            "would not see a dip of twice the tolerance; find what makes the rig noisy, or claim "
+            "a larger tolerance"
+        )
+    return replace(
+        worst,
+        outcome=Outcome.INCONCLUSIVE,
+        reason="budget",
+        notes=(*worst.notes, note),
+        shortage=shortage,
+    )
 
 
 def _estimate(verdict: Verdict) -> float:
