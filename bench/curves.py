@@ -14,6 +14,9 @@ import numpy as np
 from scipy.stats import binomtest
 
 from bench.noise import DISK, NOISY, QUIET, Floats, NoiseModel, rates
+from leadline.judge import FEWEST_BLOCKS, LONGEST_BATCH_S
+from leadline.judge_curve import ends_confirming
+from leadline.verdict.contrast import edge_of
 from leadline.verdict.curve import (
     DIP_TOLERANCE,
     MOST_PASSES,
@@ -26,6 +29,8 @@ from leadline.verdict.curve import (
     to_confirm,
 )
 from leadline.verdict.dip import CURVE_BUDGET_S, judge_curve, judge_dip, triple_order
+from leadline.verdict.interval import interval_of
+from leadline.verdict.pace import blocks_needed
 from leadline.verdict.verdict import Outcome, Verdict
 
 DEPTHS = range(1, 33)
@@ -33,8 +38,6 @@ LEAST_SERVED = 0.05
 DIP = 0.08
 PRACTICE_S = 65.0
 SAID_EVERY = 100
-BATCH = 3
-"""Triples between two looks."""
 COST_LIMIT_S = PRACTICE_S * len(DEPTHS) / 20
 FALSE_DIPS_LIMIT = 0.01
 FOUND_LIMIT = 0.95
@@ -195,7 +198,7 @@ def judge(rig: Rig, drive: Drive, rng: np.random.Generator, *, seed: int) -> Run
     for suspect in to_confirm(sweep):
         verdicts[suspect] = _confirm(rig, drive, rng, suspect, spent)
         spent = verdicts[suspect].drive_seconds
-        if verdicts[suspect].outcome is Outcome.FAIL or spent >= CURVE_BUDGET_S:
+        if ends_confirming(verdicts[suspect], spent, CURVE_BUDGET_S):
             break
     outcome = judge_curve(sweep, verdicts, spent_s=spent).outcome
     failed = suspect.depth if outcome is Outcome.FAIL else None
@@ -219,13 +222,15 @@ def _screen(rig: Rig, drive: Drive, rng: np.random.Generator, seed: int) -> Swee
 def _confirm(
     rig: Rig, drive: Drive, rng: np.random.Generator, suspect: Suspect, spent_s: float
 ) -> Verdict:
+    """Settled as by `leadline.judge.SliceJudge.carry_out`, but on noise drawn all at once."""
     depths = {"below": suspect.below, "at": suspect.depth, "above": suspect.above}
     triple_s = 3 * rig.slice_s
-    batches = 1 + int(max(0.0, CURVE_BUDGET_S - spent_s) / (BATCH * triple_s))
-    places = [place for n in range(BATCH * batches) for place in triple_order(n)]
+    most = FEWEST_BLOCKS + int((max(0.0, CURVE_BUDGET_S - spent_s) + LONGEST_BATCH_S) / triple_s)
+    places = [place for n in range(most) for place in triple_order(n)]
     measured = _slices(rig, drive, rng, [depths[place] for place in places])
     sides = {name: measured[np.array(places) == name].tolist() for name in depths}
-    for count in range(BATCH, BATCH * batches + 1, BATCH):
+    count = FEWEST_BLOCKS
+    while True:
         verdict = judge_dip(
             suspect,
             sides["below"][:count],
@@ -237,7 +242,23 @@ def _confirm(
         )
         if verdict is not None:
             return verdict
-    raise AssertionError("the budget is spent at the last look, and the verdict is due")
+        below, at, above = (sides[name][:count] for name in ("below", "at", "above"))
+        logs = [
+            contrast_of(low, mid, high, suspect.share)
+            for low, mid, high in zip(below, at, above, strict=True)
+        ]
+        count += _next_batch(rig, logs, triple_s, CURVE_BUDGET_S - spent_s - count * triple_s)
+
+
+def _next_batch(rig: Rig, logs: Sequence[float], triple_s: float, left_s: float) -> int:
+    """How many triples before the next look: as many as are probably needed."""
+    most = int(min(LONGEST_BATCH_S, left_s) // triple_s)
+    if most <= FEWEST_BLOCKS:
+        return FEWEST_BLOCKS
+    sigma = {"value_seconds": triple_s, "sigma_d": rig.sigma_d}
+    interval = interval_of(logs, **sigma)
+    edge = edge_of(interval.mean, 1.0 - DIP_TOLERANCE, ">=")
+    return max(FEWEST_BLOCKS, min(blocks_needed(interval, edge, **sigma) - len(logs), most))
 
 
 def _by_practice(rig: Rig, drive: Drive, rng: np.random.Generator) -> bool:

@@ -191,7 +191,7 @@ def limits_kept(cells: Sequence[Cell], guards: Sequence[Guards]) -> dict[str, bo
 @contextmanager
 def without_correlation_guard() -> Iterator[None]:
     """The spread of the pairs is taken as if neighbours had nothing in common."""
-    with mock.patch.object(interval, "lag1_correlation", return_value=0.0):
+    with mock.patch.object(interval, "_lag1", return_value=0.0):
         yield
 
 

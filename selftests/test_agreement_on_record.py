@@ -9,10 +9,10 @@ import pytest
 from leadline.claims import ClaimFailed, NothingOnRecord, Unsettled
 from leadline.errors import Inconclusive, Misuse
 from leadline.inventory.plan import Cell
-from leadline.judge import SliceJudge
+from leadline.judge import BLOCKS_ON_RECORD, SliceJudge
 from leadline.load.workload import random_read
 from leadline.quantities import Load
-from leadline.results.history import before, latest_session
+from leadline.results.history import ENOUGH_SLICES, before, latest_session
 from leadline.results.record import Record
 from leadline.results.schema import CellRow, SliceRow, VerdictRow
 from leadline.selection import CURVE_BUDGETS
@@ -102,10 +102,10 @@ def test_whether_ncq_makes_a_difference_is_measured_on_beyond_the_record() -> No
 
 
 def test_no_more_is_measured_than_the_record_can_be_held_against() -> None:
-    near = Settled(SliceDrive({32: 8700, 1: 1000}, noise=0.05))
-    with pytest.raises(Unsettled):
+    near = Settled(SliceDrive({32: 7700, 1: 1000}, noise=0.05))
+    with pytest.raises(Unsettled, match="6 slices are on record, and no drive time tells more"):
         assert near.load().at(offered=32).agrees_with(of_twin(HEALTHY), within=0.25)
-    assert near.verdicts[0].reason in ("budget", "marginal")
+    assert near.verdicts[0].reason == "budget"
     assert len(near.sides) == 16, "eight blocks for six that are on record"
 
 
@@ -228,6 +228,32 @@ def test_the_own_record_is_the_last_one_of_another_run_on_this_rig(keep: Keep) -
     assert recorded.whose.startswith(f"{SIDE} of SN1, 2001-09-0")
     assert recorded.whose.endswith(", run run-2")
     assert latest_session(now, CELL, "SN1", "another load", own=True) is None
+
+
+def test_a_rig_whose_sessions_differ_too_much_is_said_at_once() -> None:
+    near = Settled(SliceDrive({32: 8700, 1: 1000}))
+    with pytest.raises(Unsettled, match="whatever the drive time; three sessions of leadline cal"):
+        assert (
+            near.load()
+            .at(offered=32)
+            .agrees_with(of_twin([7000.0] * 8 + [7010.0] * 8), within=0.25)
+        )
+    assert len(near.sides) == 8
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_session_that_soon_agreed_is_no_shorter_record_for_the_next(
+    keep: Keep, own: bool
+) -> None:
+    serial = "SN1" if own else "SN2"
+    keep("run-1", serial, [1.0] * 6)
+    keep("run-2", serial, [2.0] * 4)
+    assert found(keep("run-3", "SN1", []), own=own) == (1.0,) * 6
+    keep("run-4", serial, [4.0] * ENOUGH_SLICES)
+    keep("run-5", serial, [5.0] * (ENOUGH_SLICES + 4))
+    keep("run-6", serial, [6.0] * 12)
+    assert found(keep("run-7", "SN1", []), own=own) == (5.0,) * (ENOUGH_SLICES + 4)
+    assert ENOUGH_SLICES == BLOCKS_ON_RECORD
 
 
 @pytest.mark.parametrize("own", [True, False])

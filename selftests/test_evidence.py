@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from leadline.evidence import Block, Evidence
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import random_read
@@ -19,6 +21,36 @@ def test_what_the_drive_held_is_averaged_by_depth() -> None:
     evidence = Evidence(0.5)
     evidence.take([pair(7.8, 1.0), pair(7.9, 0.98)])
     assert evidence.held() == "the drive held 0.99 at depth 1, 7.85 at depth 8 on average"
+
+
+def taken(seconds: float, *rates: float) -> Evidence:
+    """Slices of these rates at depth 8, ten offered: of 0.5 s they count from 100 a second on."""
+    drive = SliceDrive({8: 1.0}, noise=0.0)
+    evidence = Evidence(seconds)
+    blocks = []
+    for rate in rates:
+        drive.rates = {8: rate}
+        blocks.append(tuple(drive.measure(random_read(), [SliceSetting(8, 10, seconds)])))
+    evidence.take(blocks)
+    return evidence
+
+
+def test_slices_are_lengthened_where_as_many_are_too_short_as_would_void_them() -> None:
+    evidence = taken(0.5, 90.0, 120.0, 90.0, 120.0)
+    assert evidence.seconds == pytest.approx(1.2 * 5 * 10 / 90)
+    assert (evidence.blocks, evidence.voids()) == ([], ())
+
+
+def test_one_of_four_that_stalls_is_left_out() -> None:
+    evidence = taken(0.5, 1000.0, 1010.0, 20.0, 990.0)
+    assert (evidence.seconds, len(evidence.blocks), evidence.voids()) == (0.5, 3, ())
+
+
+def test_one_of_four_that_is_the_slowest_of_its_fellows_is_not() -> None:
+    """Three of four are just long enough: to leave out the fourth would raise their mean."""
+    evidence = taken(0.5, 103.0, 101.0, 98.0, 106.0)
+    assert evidence.seconds == pytest.approx(1.2 * 5 * 10 / 102)
+    assert evidence.blocks == []
 
 
 def test_where_nobody_counted_nothing_is_said() -> None:

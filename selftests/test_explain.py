@@ -21,6 +21,7 @@ from leadline.remedies import (
     TOO_FEW,
 )
 from leadline.statements import Within
+from leadline.verdict.contrast import IDENTICAL
 from leadline.verdict.verdict import Outcome, RateEstimate, Reason, Verdict
 from selftests.test_claims import Ruling
 
@@ -194,7 +195,7 @@ def test_a_verdict_without_any_pair_has_its_voids_and_no_figures() -> None:
 
 
 def test_whatever_voids_a_slice_has_a_remedy() -> None:
-    others = {TOO_FEW, NO_DIFFERENCE, NO_STATION, NO_REQUEST_SEEN, NOT_SEEN}
+    others = {TOO_FEW, IDENTICAL, NO_DIFFERENCE, NO_STATION, NO_REQUEST_SEEN, NOT_SEEN}
     assert REMEDIES.keys() == VOID_MEANINGS.keys() | others
     page = (Path(__file__).parent.parent / "docs/how-to/mend-a-void.md").read_text()
     assert [name for name in REMEDIES if f"`{name}`" not in page] == []

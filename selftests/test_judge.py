@@ -147,9 +147,21 @@ class Swinging(random.Random):
 
 def test_what_no_drive_time_would_settle_is_said() -> None:
     reads, kept = judged(SliceDrive({8: 3000, 1: 1000}, chance=Swinging()), budget_s=8)
-    with pytest.raises(Unsettled, match="no drive time within reason"):
+    with pytest.raises(Unsettled, match="no drive time within reason") as unsettled:
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert kept.verdicts[0].reason == "budget"
+    assert "--drive-time" not in str(unsettled.value)
+
+
+def test_a_rate_too_near_its_figure_for_an_uncalibrated_rig_costs_a_look() -> None:
+    reads, kept = judged(SliceDrive({8: 1030}))
+    with pytest.raises(Unsettled) as unsettled:
+        assert reads.at(depth=8) >= 1000
+    (headline, *_) = str(unsettled.value).splitlines()
+    assert headline.startswith("INCONCLUSIVE (budget): ")
+    assert "whatever the drive time; three sessions of leadline calibrate or more" in headline
+    assert "--drive-time" not in str(unsettled.value)
+    assert kept.verdicts[0].drive_seconds <= 8
 
 
 def test_unclean_slices_void_the_verdict_and_name_why() -> None:

@@ -1,6 +1,7 @@
 """Curves: what the screen picks, what confirming decides, and what it costs."""
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -86,6 +87,39 @@ def test_one_dip_that_is_confirmed_is_enough() -> None:
         assert reads.curve().has_no_dip()
     confirmed = {measured.setting.device_depth for side, measured in kept.slices if side == "at"}
     assert len(confirmed) == 1
+
+
+class Unlucky(SliceDrive):
+    """At depth 7 the screen sees less than there is."""
+
+    def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> list[Slice]:
+        measured = super().measure(workload, settings)
+        if len(settings) < len(DEPTHS):
+            return measured
+        return [
+            replace(each, rate=0.9 * each.rate) if each.setting.device_depth == 7 else each
+            for each in measured
+        ]
+
+
+def test_a_suspect_that_is_marginal_hides_no_dip_behind_it() -> None:
+    chord = (healthy(6) + healthy(8)) / 2
+    rates = {depth: healthy(depth) for depth in DEPTHS}
+    rates |= {7: 0.958 * chord, 20: 0.92 * healthy(20)}
+    reads, kept = judged(Unlucky(rates, noise=0.003))
+    with pytest.raises(ClaimFailed, match="FAIL: dip at depth 20"):
+        assert reads.curve().has_no_dip()
+    confirmed = [measured.setting.device_depth for side, measured in kept.slices if side == "at"]
+    assert list(dict.fromkeys(confirmed)) == [7, 20]
+
+
+def test_where_no_dip_is_behind_it_a_marginal_suspect_leaves_the_curve_marginal() -> None:
+    rates = {depth: healthy(depth) for depth in DEPTHS}
+    rates[7] = 0.958 * (healthy(6) + healthy(8)) / 2
+    reads, kept = judged(Unlucky(rates, noise=0.003))
+    with pytest.raises(Unsettled, match="marginal"):
+        assert reads.curve().has_no_dip()
+    assert "depth 7 against 6 and 8" in kept.verdicts[0].notes
 
 
 def test_each_place_of_a_triple_comes_first_as_often() -> None:
@@ -213,6 +247,43 @@ def test_a_curve_whose_slices_are_ever_too_short_ends_with_the_budget_and_says_s
     assert "remedy: raise --drive-time" in str(failure.value)
     assert len(slowing.batches) < 9
     assert kept.verdicts[0].reason == "void"
+
+
+def test_a_screen_that_runs_out_of_passes_says_so_and_asks_for_no_drive_time() -> None:
+    reads, kept = judged(SliceDrive({1: 1000, 8: 7000, 32: 8000}, noise=0.2))
+    with pytest.raises(Unsettled) as failure:
+        assert reads.curve([1, 8, 32]).has_no_dip()
+    headline = str(failure.value).splitlines()[0]
+    assert "INCONCLUSIVE (budget)" in headline
+    assert "48 passes, and it takes no more" in headline
+    assert "--drive-time" not in str(failure.value)
+    assert kept.verdicts[0].drive_seconds < 2080 / 10
+
+
+def test_a_screen_that_runs_out_of_drive_time_says_what_would_do() -> None:
+    """And the option counts sixteenfold."""
+    noisy = drive()
+    noisy.noise = 0.06
+    reads, _ = judged(noisy, budget_s=8.0)
+    with pytest.raises(Unsettled) as failure:
+        assert reads.curve().has_no_dip()
+    assert "raise it with --drive-time" in str(failure.value)
+    found = re.search(r"about (\d+) s would settle it \(--drive-time (\d+); a", str(failure.value))
+    assert found
+    assert int(found[1]) == 16 * int(found[2])
+    assert int(found[1]) > 16 * 8
+
+
+def test_a_screen_that_runs_out_of_drive_time_is_priced_though_all_suspects_are_cleared() -> None:
+    concave = SliceDrive({1: 1000, 8: 7000, 32: 8000}, noise=0.07)
+    reads, kept = judged(concave, budget_s=0.5)
+    with pytest.raises(Unsettled) as failure:
+        assert reads.curve([1, 8, 32]).has_no_dip()
+    assert any(note.startswith("so noisy was the sweep") for note in kept.verdicts[0].notes)
+    found = re.search(r"about (\d+) s would settle it \(--drive-time (\d+); a", str(failure.value))
+    assert found
+    reads, _ = judged(concave, budget_s=2 * float(found[2]))
+    assert reads.curve([1, 8, 32]).has_no_dip()
 
 
 @pytest.mark.parametrize(

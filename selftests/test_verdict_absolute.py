@@ -55,6 +55,35 @@ def noisy(rate: float, count: int, seed: int = 1, noise: float = 0.01) -> list[f
     return [rate * chance.lognormvariate(0, noise) for _ in range(count)]
 
 
+@pytest.mark.parametrize(("rate", "figure"), [(500.0, 500.0), (520.0, 500.0), (480.0, 500.0)])
+def test_what_no_drive_time_tells_ends_at_the_first_look_that_shows_it(
+    rate: float, figure: float
+) -> None:
+    """2.6 times 3 % is 7.8 %: wider than the margin, and than what this session's noise leaves."""
+    verdict = judge(noisy(rate, 8), figure, sigma_session=0.03)
+    assert verdict is not None
+    assert (verdict.outcome, verdict.reason) == (Outcome.INCONCLUSIVE, "budget")
+    assert verdict.shortage.startswith(
+        "sessions that differ by 3.00% cannot tell what is within 8.1%"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "session", "noise"),
+    [
+        (560.0, 0.03, 0.01),  # beyond what sessions differ by: it may settle
+        (520.0, 0.03, 0.20),  # or may be, by the noise of these few slices
+        (500.0, 0.01, 0.01),  # it may become marginal
+    ],
+)
+def test_what_may_still_be_told_is_measured_on(rate: float, session: float, noise: float) -> None:
+    slices = noisy(rate, 4, noise=noise)
+    assert judge(slices, sigma_session=session, sigma_d=0.03) is None
+    spent = judge(slices, sigma_session=session, sigma_d=0.03, spent_s=130.0)
+    assert spent is not None
+    assert (spent.reason, spent.shortage) == ("budget", "")
+
+
 @pytest.mark.parametrize(
     ("rate", "direction", "outcome"),
     [

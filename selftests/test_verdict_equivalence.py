@@ -182,6 +182,12 @@ def test_unusable_rates_are_refused_and_void_ones_never_pass(bad: list[float]) -
     assert (verdict.outcome, verdict.reason) == (Outcome.INCONCLUSIVE, "void")
 
 
-def test_identical_slices_settle_nothing_at_once() -> None:
+def test_identical_slices_never_agree() -> None:
     assert judge([500.0] * 3, [500.0] * 3) is None
-    assert judge([500.0] * 4, [500.0] * 4, 0.02) is None
+    verdict = judge([500.0] * 4, [500.0] * 4)
+    assert verdict is not None
+    assert (verdict.outcome, verdict.reason) == (Outcome.INCONCLUSIVE, "void")
+
+
+def test_slices_that_are_nearly_identical_settle_nothing_at_once() -> None:
+    assert judge([500.0] * 4, [500.0, 500.0, 500.0, 500.1], 0.02) is None

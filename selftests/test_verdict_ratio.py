@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.verdict.contrast import IDENTICAL
 from leadline.verdict.ratio import judge_ratio
 from leadline.verdict.verdict import Direction, Outcome, Verdict
 
@@ -129,8 +130,25 @@ def test_void_evidence_never_passes_and_names_why(tops: list[float]) -> None:
 
 
 def test_a_drive_too_regular_is_noted() -> None:
-    verdict = settled(judge([700.0] * 4, [100.0] * 4))
+    verdict = settled(judge([700.0, 700.0, 700.0, 700.1], [100.0] * 4))
+    assert verdict.outcome is Outcome.PASS
     assert any("0.4%" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize("top", [700.0, 300.0, 150.0])
+@pytest.mark.parametrize("spent_s", [4.0, 130.0])
+def test_slices_that_are_all_the_same_are_no_measurement(top: float, spent_s: float) -> None:
+    verdict = settled(judge([top] * 4, [100.0] * 4, spent_s=spent_s))
+    assert (verdict.outcome, verdict.reason) == (Outcome.INCONCLUSIVE, "void")
+    assert [void.partition(":")[0] for void in verdict.voids] == [IDENTICAL]
+    assert verdict.p_against == 1.0
+
+
+def test_slices_that_differ_in_their_last_digits_are_a_measurement() -> None:
+    """Rates that drift in step give one ratio, but not one rate."""
+    tops = [700.0 * (1 + n * 1e-9) for n in range(4)]
+    assert settled(judge(tops, [100.0] * 4)).outcome is Outcome.PASS
+    assert settled(judge(tops, [rate / 7 for rate in tops])).outcome is Outcome.PASS
 
 
 def test_signs_that_contradict_the_mean_are_noted() -> None:

@@ -84,14 +84,18 @@ def _said(names: Counter[str]) -> tuple[str, ...]:
 
 
 def _needed_of(side: Sequence[Slice]) -> float:
-    """How long slices like these must be to count; 0 where most of them were long enough.
+    """How long slices like these must be to count; 0 where all of them were long enough.
 
-    A single one that was too short has met a stall: that is no reason to begin again.
+    A few that were too short where the usual one is long enough have met a stall: that is no
+    reason to begin again.  Where the usual one only just is, they are its slower fellows, and
+    without them the mean would be too high.
     """
-    short = [each for each in side if TOO_SHORT in each.voids and each.rate > 0]
-    if 2 * len(short) <= len(side):
+    short = [each.rate for each in side if TOO_SHORT in each.voids and each.rate > 0]
+    if not short:
         return 0.0
-    return needed_seconds(side[0].setting.offered_depth, median(each.rate for each in short))
+    few = len(short) <= UNCLEAN_SHARE * len(side)
+    usual = median(each.rate for each in side) if few else median(short)
+    return needed_seconds(side[0].setting.offered_depth, usual)
 
 
 def needed_seconds(offered_depth: int, rate: float) -> float:

@@ -68,7 +68,8 @@ def explain(verdict: Verdict, statement: Statement, *, cell: str, repeat: str) -
 
 def _headline(verdict: Verdict, cell: str, statement: Statement) -> str:
     if verdict.outcome is Outcome.INCONCLUSIVE:
-        return f"INCONCLUSIVE ({verdict.reason}): {statement} on {cell}: {_REASONS[verdict.reason]}"
+        why = verdict.shortage or _REASONS[verdict.reason]
+        return f"INCONCLUSIVE ({verdict.reason}): {statement} on {cell}: {why}"
     does = "holds" if verdict.outcome is Outcome.PASS else "does not hold"
     cause = f"{verdict.cause}: " if verdict.cause else ""
     return f"{verdict.outcome}: {cause}{statement} {does} on {cell}"

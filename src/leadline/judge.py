@@ -4,7 +4,6 @@ It knows neither pytest nor the rig: it is handed a function that measures and o
 that keeps what was measured.
 """
 
-import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,8 +22,10 @@ from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
 from leadline.plan_recorded import plan_of_record
 from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
-from leadline.remedies import TOO_FEW
+from leadline.price import priced
+from leadline.remedies import SESSIONS_TELL, TOO_FEW
 from leadline.statements import (
+    Against,
     Agreement,
     Arrival,
     AsRecorded,
@@ -36,7 +37,6 @@ from leadline.statements import (
     Ratio,
     Within,
 )
-from leadline.verdict.pace import MOST
 from leadline.verdict.verdict import Outcome, Verdict
 
 FEWEST_BLOCKS = 4
@@ -156,8 +156,8 @@ class SliceJudge:
         plan = plan_of(said, self.noise)
         evidence = Evidence(self.slice_s, plan.tolerated)
         verdict = self.carry_out(plan, evidence, self.budget_s)
-        if verdict.reason == "budget":
-            verdict = replace(verdict, notes=(*verdict.notes, _price(plan, evidence)))
+        cure = SESSIONS_TELL if isinstance(said, Against) else ""
+        verdict = priced(verdict, plan, evidence, cure=cure)
         if verdict.outcome is not Outcome.FAIL:
             return verdict
         if isinstance(said, Ratio):
@@ -247,13 +247,3 @@ class SliceJudge:
             return FEWEST_BLOCKS
         needed = plan.needed(evidence.rates(), block_s) - len(evidence.blocks)
         return max(FEWEST_BLOCKS, min(needed, int(most)))
-
-
-def _price(plan: Plan, evidence: Evidence) -> str:
-    """What it would probably take to settle what the budget did not."""
-    measured = len(evidence.blocks)
-    needed = plan.needed(evidence.rates(), len(plan.sides) * evidence.seconds)
-    if needed >= MOST:
-        return "as noisy as it was, no drive time within reason would settle it"
-    seconds = math.ceil(max(needed, measured + 1) * evidence.spent_s / measured / 10) * 10
-    return f"as noisy as it was, about {seconds} s would settle it (--drive-time {seconds})"

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from leadline.evidence import LONGEST_SLICE_S, Evidence, needed_seconds
 from leadline.load.slices import TOO_SHORT, VOID_MEANINGS, Slice, SliceSetting
 from leadline.plans import Plan, Progress, Rates, needed_by
+from leadline.price import price_of_curve, priced
 from leadline.quantities import Curve
 from leadline.remedies import TOO_FEW
 from leadline.statements import NoCollapse, NoDip
 from leadline.verdict.contrast import edge_of
 from leadline.verdict.curve import (
+    MOST_PASSES,
     Suspect,
     Sweep,
     another_pass,
@@ -20,6 +22,7 @@ from leadline.verdict.curve import (
     fewest_passes,
     last_that_keeps,
     pass_order,
+    passes_needed,
     sweep_of,
     to_confirm,
 )
@@ -47,23 +50,39 @@ class Screen:
 
 
 def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
-    """Screen the curve, and confirm each suspect until one fails or all have passed."""
+    """Screen the curve, and confirm its suspects until one fails or no more can be known."""
     budget = judge.curve_budget_s
     screen = screened(judge, said.curve, tolerance=said.tolerance)
     if screen.sweep is None:
         return _void(screen, 1.0 - said.tolerance)
     spent, verdicts = screen.spent_s, {}
+    more_s = _still_to_screen_s(screen, screen.sweep, said.tolerance)
     for suspect in to_confirm(screen.sweep, said.tolerance):
         evidence = Evidence(judge.slice_s, spent_s=spent)
         plan = _triples(judge, said, suspect)
-        verdicts[suspect] = judge.carry_out(plan, evidence, budget)
+        found = judge.carry_out(plan, evidence, budget)
+        verdicts[suspect] = priced(found, plan, evidence, screen_s=spent, more_s=more_s)
         spent = evidence.spent_s
-        if verdicts[suspect].outcome is not Outcome.PASS:
+        if ends_confirming(verdicts[suspect], spent, budget):
             break
     verdict = judge_curve(screen.sweep, verdicts, spent_s=spent, tolerance=said.tolerance)
+    cleared = all(one.outcome is Outcome.PASS for one in verdicts.values())
+    if cleared and verdict.reason == "budget" and not verdict.shortage:
+        verdict = replace(verdict, notes=(*verdict.notes, price_of_curve(spent + more_s)))
     failed = [each.depth for each, found in verdicts.items() if found.outcome is Outcome.FAIL]
     verdict = replace(verdict, cause=f"dip at depth {failed[0]}" if failed else "")
     return _with_shape(verdict, screen.sweep, said.curve)
+
+
+def ends_confirming(verdict: Verdict, spent_s: float, budget_s: float) -> bool:
+    """Whether no further suspect is to be confirmed after this one.
+
+    One that is marginal is no reason to stop: which suspect comes first is the luck of the
+    screen, and a dip that fails the claim may be behind it.
+    """
+    if verdict.reason == "marginal":
+        return spent_s >= budget_s
+    return verdict.outcome is not Outcome.PASS
 
 
 def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
@@ -74,6 +93,7 @@ def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     evidence = Evidence(judge.slice_s, spent_s=screen.spent_s)
     plan = _last_against_best(judge, said, collapse_depths(screen.sweep))
     verdict = judge.carry_out(plan, evidence, judge.curve_budget_s)
+    verdict = priced(verdict, plan, evidence, screen_s=screen.spent_s)
     if verdict.outcome is Outcome.FAIL:
         keeps = last_that_keeps(screen.sweep)
         verdict = replace(verdict, cause=f"collapses above depth {keeps}")
@@ -111,6 +131,12 @@ def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> S
         sweep = sweep_of([[(depth, each.rate) for depth, each in one.items()] for one in passes])
         if over or tolerance is None or not another_pass(sweep, tolerance):
             return Screen(sweep, spent)
+
+
+def _still_to_screen_s(screen: Screen, sweep: Sweep, tolerance: float) -> float:
+    """The drive time of the passes that the screen would have taken, had it been there."""
+    more = min(passes_needed(sweep, tolerance), MOST_PASSES) - sweep.passes
+    return max(more, 0) * screen.spent_s / sweep.passes
 
 
 def _lengthened(lengths: dict[int, float], measured: dict[int, Slice]) -> bool:

@@ -72,7 +72,7 @@ def _of_each(said: Gain, noise: Noise) -> Verdict:
     verdict = replace(found[worst], notes=(f"{worst} decides it", *found[worst].notes))
     if lost:
         return replace(verdict, p_against=adjusted[worst])
-    if not unsettled:
+    if not unsettled or verdict.voids:
         return verdict
     marginal = all(found[name].reason == "marginal" for name in unsettled)
     return replace(

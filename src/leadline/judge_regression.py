@@ -4,6 +4,7 @@ At each station the same is done: as many slices of one quantity as a quarter of
 drive time has room for.  At the last one all four are judged.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from leadline.load.slices import VOID_MEANINGS, Slice, SliceSetting, offered_for
 from leadline.load.workload import random_read
 from leadline.plans import Noise
 from leadline.quantities import Quantity
-from leadline.remedies import NO_STATION
+from leadline.remedies import NO_STATION, SESSIONS_TELL
 from leadline.statements import AtStation, NotRegressed
 from leadline.verdict.calibration import DEEP
 from leadline.verdict.regression import STATIONS, Station, judge_regression, least_told
@@ -75,14 +76,20 @@ def look_at_stations(
     )
     assert verdict is not None, "its budget is spent"
     notes = [_stood_in(said, found)] if said.stored_baseline else []
-    if verdict.reason == "budget":
-        notes.append(
-            f"stations that differ by {sigma_session:.2%} between repeats cannot tell a rate "
-            f"within {least_told(sigma_session):.1%} of the threshold from one at it, "
-            "whatever the drive time; three sessions of leadline calibrate or more say how far "
-            "this rig's differ"
-        )
-    return replace(verdict, notes=(*verdict.notes, *notes))
+    verdict = replace(verdict, notes=(*verdict.notes, *notes))
+    return _with_least_told(verdict, sigma_session) if verdict.reason == "budget" else verdict
+
+
+def _with_least_told(verdict: Verdict, sigma_session: float) -> Verdict:
+    """What no drive time tells: all there is to say where it lies so near, else a note."""
+    least = least_told(sigma_session)
+    told = (
+        f"stations that differ by {sigma_session:.2%} between repeats cannot tell a rate within "
+        f"{least:.1%} of the threshold from one at it, whatever the drive time; {SESSIONS_TELL}"
+    )
+    if verdict.estimate and abs(math.log(verdict.estimate / verdict.threshold)) <= least:
+        return replace(verdict, shortage=told)
+    return replace(verdict, notes=(*verdict.notes, told))
 
 
 def _between_sessions(noise: Noise, quantity: Quantity) -> float:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from leadline.plans import Noise, Plan, Progress, Rates, alternating, needed_by
-from leadline.remedies import NO_DIFFERENCE
+from leadline.remedies import NO_DIFFERENCE, SESSIONS_TELL
 from leadline.statements import AsRecorded
 from leadline.verdict.contrast import edge_of
 from leadline.verdict.equivalence import judge_equivalence
@@ -43,6 +43,10 @@ def plan_of_record(said: AsRecorded, noise: Noise) -> Plan:
             sigma_d=noise.sigma_d,
             voids=at.voids,
         )
+        if verdict is not None and verdict.shortage:
+            return replace(verdict, shortage=f"{verdict.shortage}; {SESSIONS_TELL}")
+        if verdict is not None and verdict.reason == "budget" and count == len(recorded):
+            return replace(verdict, shortage=_no_more(count))
         if verdict is None or verdict.outcome is not Outcome.PASS:
             return verdict
         difference = judge_ratio(
@@ -71,6 +75,10 @@ def plan_of_record(said: AsRecorded, noise: Noise) -> Plan:
         needed=lambda rates, seconds: min(len(recorded), needed(rates, seconds)),
         order=lambda number: alternating(number, 2),
     )
+
+
+def _no_more(count: int) -> str:
+    return f"{count} slices are on record, and no drive time tells more than they do"
 
 
 def _if_it_discriminates(verdict: Verdict, difference: Verdict) -> Verdict:

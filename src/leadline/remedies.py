@@ -2,6 +2,7 @@
 
 from leadline.drive import finding
 from leadline.load import slices
+from leadline.verdict.contrast import IDENTICAL
 
 TOO_FEW = "too-few"
 """The judge's own: the budget was spent before there was enough to look at."""
@@ -13,6 +14,8 @@ NOT_SEEN = "not-seen"
 """Of power cycles: nobody saw when the drive came to what the claim is about."""
 NO_STATION = "no-station"
 """Of firmwares that are compared: a station has recorded nothing, or too little."""
+SESSIONS_TELL = "three sessions of leadline calibrate or more say how far this rig's differ"
+"""What may help where a verdict allows for what sessions differ by, and cannot tell so little."""
 REMEDIES = {
     slices.LITTLES_LAW: "see whether the rig's processors are busy with something else (top)",
     slices.DEVICE_DEPTH: "see what else writes device/queue_depth on the rig; tuned, a udev rule?",
@@ -37,6 +40,7 @@ REMEDIES = {
     NO_REQUEST_SEEN: "run it again; when it stays, report it with the release of the rig's kernel",
     NOT_SEEN: "claim another milestone, such as ready",
     TOO_FEW: "raise --drive-time",
+    IDENTICAL: "something answers in the drive's place, or results were copied: measure it again",
     NO_STATION: "see how the tests at that station ended; they are run with the claim, all four",
     NO_DIFFERENCE: "claim it of a load that needs the queue, such as random reads",
 }

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, NoReturn, get_args
 
 import pytest
 
-from leadline.drive_time import CLAIM_S
+from leadline import drive_time
 from leadline.running import Run, claim_of, stay_of, subject_of, visit_of
 
 if TYPE_CHECKING:
     from leadline.inventory.plan import Visit
 
-DRIVE_TIME_S = CLAIM_S
-CURVE_BUDGETS = 16
-"""What a curve may cost, in budgets of one claim: 32 depths, of which a claim has two."""
+DRIVE_TIME_S = drive_time.CLAIM_S
+CURVE_BUDGETS = drive_time.CURVE_BUDGETS
 
 WRITING_LOADS = frozenset({"random_write", "random_mix", "random_mix_on", "random_read_on_raid0"})
 LOADS = WRITING_LOADS | {"random_read", "random_read_8k", "random_read_over", "sequential_read"}

@@ -52,7 +52,7 @@ All else goes to pytest (leadline hil -k depth -x -n 2), and to the suite:
   --allow-writes         the second key for tests that write: the first is `writes: allowed`
   --allow-flash          the second key for other firmware: the first is `flash: allowed`
   --keep-firmware        leave drives on the firmware that was tested last
-  --drive-time SECONDS   what one claim may cost before it is inconclusive
+  --drive-time SECONDS   what one claim may cost before it is inconclusive; a curve: 16 times that
   --baseline stored      hold candidates against what an earlier run stored of the released one
   --no-excuses           known issues of the firmware matrix excuse nothing
   --explain              print the explanation of claims that pass, too

@@ -19,6 +19,9 @@ Fact = Callable[[type[CellRow]], ColumnElement[str]]
 
 FEWEST_SLICES = 4
 """A session with fewer tells little of the drive."""
+ENOUGH_SLICES = 16
+"""As many as a first session records.  One that soon agreed with its own record has fewer, and the
+next could be held against no more than those."""
 
 
 def before(record: "Record", cell: "Cell", serial: str) -> History:
@@ -46,8 +49,10 @@ def latest_session(
 
     With `own`, of the drive with this serial number on this rig, in another run than this
     one; else of a drive with another, on any rig.  Sessions that were found to disagree with
-    what was on record are passed over.  None where there is no such session.
+    what was on record are passed over, and those of fewer than ENOUGH_SLICES are where an older
+    one has more.  None where there is no such session.
     """
+    fullest: Recorded | None = None
     with record.reading() as session:
         sessions = _sessions(record.run_id, cell, serial, own).where(~_disagreed(side))
         for run, name, other in session.execute(sessions):
@@ -55,11 +60,13 @@ def latest_session(
                 SliceRow.run == run, SliceRow.cell == name, SliceRow.side == side, SliceRow.clean
             )
             rows = session.execute(query.order_by(SliceRow.id)).all()
-            if len(rows) >= FEWEST_SLICES:
+            if len(rows) >= max(FEWEST_SLICES, 1 + len(fullest.rates) if fullest else 0):
                 rates = tuple(rate for rate, _ in rows)
                 day = time.strftime("%Y-%m-%d %H:%M", time.localtime(rows[-1].taken))
-                return Recorded(rates, f"{side} of {other}, {day}, run {run}", run, name)
-    return None
+                fullest = Recorded(rates, f"{side} of {other}, {day}, run {run}", run, name)
+            if fullest and len(fullest.rates) >= ENOUGH_SLICES:
+                break
+    return fullest
 
 
 def _disagreed(side: str) -> Exists:

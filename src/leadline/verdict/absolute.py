@@ -56,6 +56,7 @@ def judge_absolute(
         budget_s=budget_s,
         sigma_d=sigma_d,
         sigma_session=checked_session_sd(sigma_session),
+        sigma_lasting=sigma_session,
         margin=margin,
         voids=voids,
         notes=(

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import get_args
 
 from leadline.verdict.interval import (
+    DRIFT_FACTOR,
+    ROUNDING,
     SPREAD_FLOOR,
     Interval,
     SignOpinion,
@@ -24,6 +26,8 @@ BUDGET_S = 130.0
 SIGMA_D = 0.01
 """Drift of a quiet rig, from runs of the same against the same."""
 MARGIN = 0.03
+IDENTICAL = "identical"
+"""A void of this rule's own, by the name that its remedy goes by."""
 
 
 def judge_contrast(
@@ -37,8 +41,9 @@ def judge_contrast(
     budget_s: float = BUDGET_S,
     sigma_d: float = SIGMA_D,
     sigma_session: float = 0.0,
+    sigma_lasting: float = 0.0,
     margin: float = MARGIN,
-    rates: Sequence[RateEstimate] = (),
+    sides: Sequence[Sequence[float]] = (),
     voids: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> Verdict | None:
@@ -49,9 +54,13 @@ def judge_contrast(
     so far; `sigma_d` and `sigma_session` are as in `interval.drift_term`.  PASS or FAIL when
     the always-valid interval excludes the threshold; INCONCLUSIVE when it lies within a
     factor of 1 + `margin` of it, or when the budget is spent.  The direction "within" has
-    two thresholds, 1 + `threshold` and its inverse.  `voids` names what spoilt the evidence:
-    the verdict is then INCONCLUSIVE at once, and there may be no logs.  `notes` are kept
-    with the verdict's own.  Raises ValueError on parameters that make no sense.
+    two thresholds, 1 + `threshold` and its inverse.  `sigma_lasting` is what of `sigma_session`
+    stays however many blocks there are: where nothing can be decided because of it, the verdict
+    is INCONCLUSIVE at once, "budget", and that is its shortage.  `voids` names what spoilt the
+    evidence: INCONCLUSIVE at once, too, and there may be no logs.  `sides` are the rates
+    of all slices of each quantity compared: where not one differs from another, nor a log,
+    that is void too.  `notes` are kept with the verdict's own.  Raises ValueError on
+    parameters that make no sense.
     """
     _check_claim(threshold, direction, margin)
     check_times(spent_s, budget_s=budget_s, unit_seconds=unit_seconds)
@@ -63,11 +72,14 @@ def judge_contrast(
         logs, value_seconds=unit_seconds, sigma_d=sigma_d, sigma_session=sigma_session
     )
     outcome, reason = decide(interval, threshold, direction, margin)
+    if not voids and math.isfinite(interval.half_width) and _identical(logs, sides):
+        voids = (f"{IDENTICAL}: the {unit}s do not differ in any digit, as measured ones would",)
     if voids:
         outcome, reason = Outcome.INCONCLUSIVE, "void"
-    elif reason == "budget" and spent_s < budget_s:
-        return None
     edge = edge_of(interval.mean, threshold, direction)
+    shortage = _out_of_reach(interval, edge, sigma_lasting, margin) if reason == "budget" else ""
+    if reason == "budget" and not shortage and spent_s < budget_s:
+        return None
     signs = sign_opinion(logs, edge)
     return Verdict(
         outcome=outcome,
@@ -80,11 +92,12 @@ def judge_contrast(
         estimate=interval.middle,
         low=interval.low,
         high=interval.high,
-        rates=tuple(rates),
+        rates=tuple(_rate_of(side, unit_seconds, sigma_d) for side in sides),
         interval=interval,
         signs=signs,
         voids=tuple(voids),
         p_against=1.0 if voids else p_against(interval, threshold, direction),
+        shortage=shortage,
         notes=(*_notes(outcome, edge, interval, signs, unit), *notes),
     )
 
@@ -133,7 +146,34 @@ def p_against(interval: Interval, threshold: float, direction: Direction) -> flo
     return p_value(interval, edge_of(interval.mean, threshold, direction))
 
 
-def rate_of(rates: Sequence[float], *, unit_seconds: float, sigma_d: float) -> RateEstimate:
+def _out_of_reach(interval: Interval, edge: float, sigma_lasting: float, margin: float) -> str:
+    """Why no number of blocks settles this nor makes it marginal, in words; "" where one may.
+
+    However much is measured, the interval stays wider than what sessions differ by.  So what
+    counts is how far from the edge the mean of this session can be by its own noise.
+    """
+    least = DRIFT_FACTOR * sigma_lasting
+    noise = interval.half_width - interval.drift
+    distance = abs(interval.mean - edge)
+    if distance + noise > least or max(distance - noise, 0.0) + least <= math.log1p(margin):
+        return ""
+    return (
+        f"sessions that differ by {sigma_lasting:.2%} cannot tell what is within "
+        f"{math.expm1(least):.1%} of the threshold from what is at it, whatever the drive time"
+    )
+
+
+def _identical(logs: Sequence[float], sides: Sequence[Sequence[float]]) -> bool:
+    """Whether nothing that was measured differs from its own repeats by more than rounding.
+
+    The clock of a rate counts nanoseconds, so that even the most regular drive differs from
+    itself.  What does not was copied, computed or cached, and the floor would let it settle.
+    """
+    series = [logs, *([math.log(rate) for rate in side] for side in sides)]
+    return all(max(each) - min(each) <= ROUNDING for each in series)
+
+
+def _rate_of(rates: Sequence[float], unit_seconds: float, sigma_d: float) -> RateEstimate:
     """What one side of a contrast did by itself; the rates are above 0."""
     logs = [math.log(rate) for rate in rates]
     interval = interval_of(logs, value_seconds=unit_seconds, sigma_d=sigma_d)

@@ -158,6 +158,16 @@ def another_pass(sweep: Sweep, tolerance: float = DIP_TOLERANCE) -> bool:
     return sweep.passes < MOST_PASSES and not sees_dips(sweep, tolerance)
 
 
+def passes_needed(sweep: Sweep, tolerance: float = DIP_TOLERANCE) -> int:
+    """How many passes a screen as noisy as this one needs to `sees_dips`; it may be more than
+    MOST_PASSES.  Raises ValueError for a single pass."""
+    curve = sweep.curve
+    weight = max(_error_weight(suspect, curve) for suspect in _interior(sweep))
+    spread = max(slice_spread(sweep), SPREAD_FLOOR)
+    wanted = math.ceil(weight * (SURE * spread / _tolerated(tolerance)) ** 2)
+    return max(wanted, fewest_passes(len(sweep.depths)))
+
+
 def sees_dips(sweep: Sweep, tolerance: float = DIP_TOLERANCE) -> bool:
     """Whether a dip of twice the tolerance is suspected at least 98 times in a hundred."""
     return least_dip(sweep, tolerance) <= -math.expm1(-2.0 * _tolerated(tolerance))

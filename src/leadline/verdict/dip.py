@@ -12,15 +12,16 @@ from leadline.verdict.contrast import (
     MARGIN,
     SIGMA_D,
     judge_contrast,
-    rate_of,
     usable,
 )
 from leadline.verdict.curve import (
     DIP_TOLERANCE,
+    MOST_PASSES,
     Suspect,
     Sweep,
     contrast_of,
     least_dip,
+    passes_needed,
     sees_dips,
     to_confirm,
 )
@@ -77,7 +78,6 @@ def judge_dip(
         raise ValueError(f"tolerance is {tolerance}: it lies between 0 and 1, as 0.04 for 4 %")
     triples = _triples(below_rates, at_rates, above_rates, drop_unusable=bool(voids))
     below, at, above = zip(*triples, strict=True) if triples else ((), (), ())
-    sides = (at, below, above) if triples else ()
     verdict = judge_contrast(
         [contrast_of(*triple, suspect.share) for triple in triples],
         1.0 - tolerance,
@@ -88,7 +88,7 @@ def judge_dip(
         budget_s=budget_s,
         sigma_d=sigma_d,
         margin=margin,
-        rates=[rate_of(side, unit_seconds=triple_seconds, sigma_d=sigma_d) for side in sides],
+        sides=(at, below, above),
         voids=voids,
     )
     if verdict is None:
@@ -128,7 +128,20 @@ def judge_curve(
         return worst
     seen = least_dip(sweep, tolerance)
     note = f"so noisy was the sweep that it may have missed dips of up to {seen:.0%}"
-    return replace(worst, outcome=Outcome.INCONCLUSIVE, reason="budget", notes=(*worst.notes, note))
+    shortage = ""
+    if sweep.passes > 1 and passes_needed(sweep, tolerance) > MOST_PASSES:
+        shortage = (
+            f"the screen of all depths is too noisy: {MOST_PASSES} passes, and it takes no more, "
+            "would not see a dip of twice the tolerance; find what makes the rig noisy, or claim "
+            "a larger tolerance"
+        )
+    return replace(
+        worst,
+        outcome=Outcome.INCONCLUSIVE,
+        reason="budget",
+        notes=(*worst.notes, note),
+        shortage=shortage,
+    )
 
 
 def _estimate(verdict: Verdict) -> float:

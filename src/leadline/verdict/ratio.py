@@ -12,7 +12,6 @@ from leadline.verdict.contrast import (
     MARGIN,
     SIGMA_D,
     judge_contrast,
-    rate_of,
     usable,
 )
 from leadline.verdict.verdict import Direction, Verdict
@@ -42,7 +41,6 @@ def judge_ratio(
     """
     pairs = _pairs(numerator_rates, denominator_rates, drop_unusable=bool(voids))
     tops, bottoms = [top for top, _ in pairs], [bottom for _, bottom in pairs]
-    sides = (tops, bottoms) if pairs else ()
     return judge_contrast(
         [math.log(top) - math.log(bottom) for top, bottom in pairs],
         threshold,
@@ -53,8 +51,9 @@ def judge_ratio(
         budget_s=budget_s,
         sigma_d=sigma_d,
         sigma_session=sigma_session,
+        sigma_lasting=sigma_session,
         margin=margin,
-        rates=[rate_of(side, unit_seconds=pair_seconds, sigma_d=sigma_d) for side in sides],
+        sides=(tops, bottoms),
         voids=voids,
     )
 

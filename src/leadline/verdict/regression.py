@@ -26,7 +26,6 @@ from leadline.verdict.contrast import (
     SIGMA_D,
     judge_contrast,
     margin_below,
-    rate_of,
     usable,
 )
 from leadline.verdict.interval import ALPHA, DRIFT_FACTOR
@@ -110,9 +109,7 @@ def judge_regression(
         sigma_d=sigma_d,
         sigma_session=spread * _share_left([len(each) for each in values]),
         margin=margin,
-        rates=[
-            rate_of(side, unit_seconds=slice_seconds, sigma_d=sigma_d) for side in _sides(blocks)
-        ],
+        sides=_sides(blocks),
         voids=voids,
         notes=_notes(len(stations), len(blocks), sigma_session, spread),
     )

@@ -55,7 +55,8 @@ class Verdict:
     would just have refuted it), 1 while nothing speaks against it: a FAIL by an interval
     has at most ALPHA.  It is what `many` corrects for many claims.
     `cause` says in a few words what a FAIL has found of the drive, as in "dip at depth 11"; ""
-    where the claim itself says it all.
+    where the claim itself says it all.  `shortage` says of "budget" what there was too little of
+    and what mends that; "" where it is drive time.
     """
 
     outcome: Outcome
@@ -75,3 +76,4 @@ class Verdict:
     p_against: float = 1.0
     notes: tuple[str, ...] = ()
     cause: str = ""
+    shortage: str = ""
