@@ -47,6 +47,7 @@ from leadline.results.rows import cell_row, finding_row
 from leadline.results.schema import Environment, Phase
 from leadline.running import RECORDED
 from leadline.stack.leftover import take_down_marked
+from leadline.verdict.calibration import DEEP
 from leadline.vetting import Vetting, vet
 
 if TYPE_CHECKING:
@@ -244,7 +245,9 @@ class OpenVisit:
         """What a calibration of this rig with this drive holds for, as it is now."""
         station = self.station
         fio = require(station.host, "fio", FIO_MINIMUM)
-        return store.Conditions(self.drive.identity.firmware, station.kernel, fio)
+        # Slices set the depth that they need: what it was left at is no matter.
+        deep = min(DEEP, queue_depth.deepest(station.host, self.drive))
+        return store.Conditions(self.drive.identity.firmware, station.kernel, fio, deep)
 
     def noise(self) -> Noise:
         """The noise of this rig with this drive, by its calibration if there is one."""
