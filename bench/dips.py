@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from bench.virtual_drive import UnderTest, under_test
+from bench.visited_drive import Judged, judged
 from leadline.verdict.verdict import Outcome, Verdict
 
 HEALTHY_RUNS = 20
@@ -29,7 +29,7 @@ faults:
 def measure(healthy_runs: int = HEALTHY_RUNS, dips: int = DIPS) -> dict[str, object]:
     """Curves of a healthy drive, and of drives with one dip at a depth drawn now."""
     with tempfile.TemporaryDirectory() as folder:
-        with under_test(Path(folder), HEALTHY) as drive:
+        with judged(Path(folder), HEALTHY) as drive:
             clean = [_curve(drive) for _ in range(healthy_runs)]
         found = [_dipped(Path(folder), 2 + secrets.randbelow(30)) for _ in range(dips)]
     passed = sum(each.outcome is Outcome.PASS for each in clean)
@@ -49,13 +49,13 @@ def measure(healthy_runs: int = HEALTHY_RUNS, dips: int = DIPS) -> dict[str, obj
     }
 
 
-def _curve(drive: UnderTest) -> Verdict:
+def _curve(drive: Judged) -> Verdict:
     return drive.settle(lambda reads: reads.curve().has_no_dip())
 
 
 def _dipped(folder: Path, depth: int) -> dict[str, Any]:
     profile = HEALTHY + SLOW_AT.format(depth=depth, factor=1.0 / (1.0 - DIP))
-    with under_test(folder, profile) as drive:
+    with judged(folder, profile) as drive:
         verdict = _curve(drive)
     where = f"depth {depth} against {depth - 1} and {depth + 1}"
     return {

@@ -1,28 +1,20 @@
-"""A virtual drive of a given profile under the product's own judge, and its log of requests."""
+"""A virtual drive of a given profile under load, and its log of requests."""
 
 import secrets
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
 import leadline
-from leadline.claims import Claim
 from leadline.drive import queue_depth
 from leadline.drive.bind import Drive, bind
 from leadline.host.connection import Host, open_host
-from leadline.inventory.rig import load_rig
-from leadline.judge import SliceJudge
+from leadline.inventory.rig import Rig, load_rig
 from leadline.load.fio import run_slices
 from leadline.load.slices import Slice, SliceSetting
-from leadline.load.workload import Workload, random_read
-from leadline.plans import Noise
-from leadline.quantities import Load
-from leadline.selection import CURVE_BUDGETS
-from leadline.verdict.verdict import Verdict
+from leadline.load.workload import Workload
 from leadline.virtual import rig as virtual
 from leadline.virtual.request_log import count_lost, read_request_log, true_rates
 from leadline.virtual.rig import Changes
@@ -43,11 +35,10 @@ capacity_bytes: 8589934592
 class UnderTest:
     """One virtual drive under load, and what its own log says of that load."""
 
+    rig: Rig
     host: Host
     drive: Drive
     log: Path
-    wall_s: float = 0.0
-    verdicts: list[Verdict] = field(default_factory=list)
 
     def slices(self, workload: Workload, settings: Sequence[SliceSetting]) -> Sequence[Slice]:
         """Slices on the drive, in order."""
@@ -59,31 +50,6 @@ class UnderTest:
             depth_path=queue_depth.path(self.drive),
             seeds=[secrets.randbits(31) for _ in settings],
         )
-
-    def settle(self, stated: Callable[[Load], Claim]) -> Verdict:
-        """The verdict on what is claimed of random reads; its time is added up."""
-
-        def keep(claim: Claim, verdict: Verdict, explanation: str) -> None:
-            self.verdicts.append(verdict)
-
-        judge = SliceJudge(
-            cell="bench",
-            measure=self.slices,
-            keep_slice=lambda side, measured: None,
-            keep_verdict=keep,
-            slice_s=0.5,
-            budget_s=130.0,
-            curve_budget_s=CURVE_BUDGETS * 130.0,
-            repeat="./run bench",
-            noise=Noise(note=""),
-        )
-        begun = time.monotonic()
-        settled = judge.settle(stated(Load(random_read(), judge, full_depth=32)))
-        self.wall_s += time.monotonic() - begun
-        verdict = settled.verdict
-        said = f"{verdict.outcome}, {verdict.estimate or 0.0:.3f} in {verdict.drive_seconds:.1f} s"
-        print(f"verdict {len(self.verdicts)}: {said}", file=sys.stderr, flush=True)
-        return settled.verdict
 
     def true_ratio(self, deep: int, shallow: int) -> float:
         """By the log: what the drive did a second with so many in flight, over all its life.
@@ -119,7 +85,7 @@ def under_test(
         ):
             drive = bind(host, rig.drive(SLOT))
             host.write_value(f"/sys/block/{drive.name}/queue/scheduler", "none")
-            yield UnderTest(host, drive, State(rig.name).medium(SLOT) / "requests.jsonl")
+            yield UnderTest(rig, host, drive, State(rig.name).medium(SLOT) / "requests.jsonl")
     finally:
         State(rig.name).forget()
 

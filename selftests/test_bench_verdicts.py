@@ -27,7 +27,7 @@ def logged(depth: int, begin_s: int) -> list[str]:
 
 def test_a_log_from_which_requests_are_missing_tells_no_truth(tmp_path: Path) -> None:
     log = tmp_path / "requests.jsonl"
-    drive = UnderTest(NO_RIG, NO_RIG, log)
+    drive = UnderTest(NO_RIG, NO_RIG, NO_RIG, log)
     whole = ['{"serial": "S"}', *logged(8, 0), *logged(1, 2)]
     log.write_text("\n".join(whole) + "\n")
     assert drive.true_ratio(8, 1) == pytest.approx(8.0)
@@ -103,7 +103,7 @@ def test_a_verdict_that_is_none_is_not_a_fast_one(
 def test_each_limit_of_the_dips_is_one(
     monkeypatch: pytest.MonkeyPatch, curve: Verdict, named: bool, kept: bool
 ) -> None:
-    monkeypatch.setattr(dips, "under_test", lambda *_: nullcontext(NO_RIG))
+    monkeypatch.setattr(dips, "judged", lambda *_: nullcontext(NO_RIG))
     monkeypatch.setattr(dips, "_curve", lambda _: curve)
     monkeypatch.setattr(dips, "_dipped", lambda *_: {"named": named})
     assert dips.measure(2, 1)["within_limits"] is kept

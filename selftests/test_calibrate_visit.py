@@ -8,11 +8,13 @@ import pytest
 
 from leadline.calibration import noise_run, store
 from leadline.calibration.store import Conditions
-from leadline.errors import Inconclusive
+from leadline.drive.ladder import Rung
+from leadline.errors import DriveFault, Inconclusive, Misuse
 from leadline.load.slices import IO_ERRORS
 from leadline.load.workload import random_read
 from leadline.plans import Noise
 from leadline.running import VERDICTS
+from leadline.station import Station
 from leadline.verdict.calibration import RigNoise
 from leadline.visiting import OpenVisit
 from selftests.calibrated import TimedDrive, calibration, kept_session
@@ -91,6 +93,50 @@ def test_a_session_with_another_kernel_begins_anew(
     keep(conditions=replace(NOW_WITH, kernel="1.0"))
     noise_run.test_noise(opened, request)
     assert len(found().sessions) == 1
+
+
+def test_a_session_at_another_depth_begins_anew(
+    timed: Bench, opened: OpenVisit, request: pytest.FixtureRequest
+) -> None:
+    keep(conditions=replace(NOW_WITH, deep=4))
+    noise_run.test_noise(opened, request)
+    assert len(found().sessions) == 1
+    assert found().newest.conditions.deep == 8
+
+
+def test_the_depth_that_the_kernel_was_left_at_is_not_the_one_measured(
+    timed: Bench, station: Station, request: pytest.FixtureRequest
+) -> None:
+    """Left at 1 by somebody: deep slices are deep all the same, as those of a claim are."""
+    timed.drive = replace(timed.drive, queue_depth=1)
+    timed.file("device/queue_depth").write_text("1")
+    with OpenVisit(station, station.run.visits[0]) as opened:
+        noise_run.test_noise(opened, request)
+    assert [each.device_depth for each in timed.load.settings[:4]] == [8, 8, 1, 1]
+    assert timed.file("device/queue_depth").read_text() == "1"
+
+
+UNQUEUED = Rung("controller", False, "the controller cannot queue")
+
+
+def test_a_drive_that_cannot_queue_is_not_calibrated_and_its_ladder_says_why(
+    timed: Bench, opened: OpenVisit, request: pytest.FixtureRequest
+) -> None:
+    timed.rungs = (UNQUEUED,)
+    with pytest.raises(DriveFault, match="the controller cannot queue"):
+        noise_run.test_noise(opened, request)
+    assert not timed.load.settings
+
+
+def test_a_drive_of_which_no_queue_is_promised_is_nothing_to_calibrate(
+    timed: Bench, station: Station, request: pytest.FixtureRequest
+) -> None:
+    timed.rungs = (UNQUEUED,)
+    with OpenVisit(station, station.run.visits[0]) as opened:
+        opened.model = opened.model.model_copy(update={"queue_depth": 1})
+        with pytest.raises(Misuse, match=r"depth 8 against depth 1.*promises no queue"):
+            noise_run.test_noise(opened, request)
+    assert not timed.load.settings
 
 
 def test_a_broken_file_is_replaced_and_that_is_said(

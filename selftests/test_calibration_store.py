@@ -127,6 +127,18 @@ def test_only_sessions_under_the_same_conditions_are_compared_the_newest_of_them
     assert len(found) == SESSIONS_KEPT - 1
     assert comparable(before, other.conditions) == [other]
     assert comparable(None, CONDITIONS) == []
+    assert comparable(before, replace(CONDITIONS, deep=4)) == []
+
+
+def test_a_file_of_before_has_no_depth_and_counts_as_depth_8() -> None:
+    path = path_of("bench", "SERIAL-a")
+    path.parent.mkdir(parents=True)
+    path.write_text(changed(lambda d: d["sessions"][0]["conditions"].pop("deep")))
+    found = load("bench", "SERIAL-a")
+    assert found == calibration()
+    assert found.newest.conditions.deep == 8
+    assert not stale(found, CONDITIONS, MEASURED)
+    assert comparable(found, CONDITIONS) == [kept_session()]
 
 
 # What a verdict is told.
@@ -151,6 +163,9 @@ def test_the_spread_between_sessions_is_the_calibrations_once_it_has_three() -> 
     noise = noise_of(deep, CONDITIONS, MEASURED)
     assert (noise.sigma_session, noise.sigma_session_deep) == (0.0456, 0.0123)
     assert "between sessions 4.56%, at depth 8 1.23%)" in noise.note
+    shallower = kept_session(conditions=replace(CONDITIONS, deep=4))
+    noise = noise_of(replace(deep, sessions=(shallower,) * 3), shallower.conditions, MEASURED)
+    assert (noise.sigma_session, noise.sigma_session_deep) == (0.0456, None)
     two = noise_of(replace(deep, sessions=sessions[:2]), CONDITIONS, MEASURED)
     assert (two.sigma_session, two.sigma_session_deep) == (SIGMA_SESSION, None)
     assert "3% was assumed, 2 were calibrated" in two.note
@@ -167,6 +182,7 @@ def test_the_spread_between_sessions_is_the_calibrations_once_it_has_three() -> 
         ),
         (replace(CONDITIONS, firmware="1.1"), 0, "the drive's firmware was 1.0 and is 1.1"),
         (replace(CONDITIONS, fio="3.36"), 0, "fio was 3.33 and is 3.36"),
+        (replace(CONDITIONS, deep=4), 0, "the depth held against 1 was 8 and is 4"),
     ],
 )
 def test_a_stale_calibration_is_used_all_the_same_and_the_note_warns_why(
@@ -178,8 +194,8 @@ def test_a_stale_calibration_is_used_all_the_same_and_the_note_warns_why(
 
 
 def test_all_that_has_changed_is_said() -> None:
-    now_with = Conditions("2", "7", "4")
-    assert len(stale(calibration(), now_with, MEASURED + timedelta(days=99))) == 4
+    now_with = Conditions("2", "7", "4", 4)
+    assert len(stale(calibration(), now_with, MEASURED + timedelta(days=99))) == 5
 
 
 def test_it_is_as_old_as_its_newest_session() -> None:

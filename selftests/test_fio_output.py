@@ -160,6 +160,16 @@ def test_a_log_cut_short_is_not_read_as_if_it_were_whole(line: bytes) -> None:
         parse_log(b"100, 2000000, 0, 4096\n" + line)
 
 
+@pytest.mark.parametrize("line", [b"200, -5, 0, 4096", b"-200, 5, 0, 4096"])
+def test_a_request_that_took_less_than_no_time_is_refused(line: bytes) -> None:
+    with pytest.raises(RigTrouble, match=r"line 2: .* is no request: .*negative"):
+        parse_log(b"100, 2000000, 0, 4096\n" + line)
+
+
+def test_a_latency_of_0_is_a_coarse_clocks() -> None:
+    assert parse_log(b"100, 0, 0, 4096\n") == [(0.1, 1e-9)]
+
+
 def test_a_failed_request_voids_its_slice_alone() -> None:
     output = output_of(job("s00.0", total_ios=10, error=5), job("s01.0", total_ios=416))
     batch = batch_of({"output.json": output, "exit-code": "1\n"})

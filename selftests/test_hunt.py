@@ -13,6 +13,7 @@ from leadline.claims import Claim, ClaimFailed, Settled, Unsettled
 from leadline.drive.bind import Drive
 from leadline.drive.layers import Layer, Layers
 from leadline.drive.tracing import TracingMissing
+from leadline.errors import DriveFault
 from leadline.host.connection import Host, open_host
 from leadline.hunt import Traced, trace_slices, where_the_time_went
 from leadline.inventory.rig import HostSpec
@@ -301,6 +302,19 @@ def test_a_visit_hunts_under_trace_and_puts_the_depth_back(
     assert min(drive) == pytest.approx(2 * 0.5)
     assert len(kept(bench.folder, "slices")) % 2 == 0
     assert bench.load.batches[-2:] == [1, 1]
+
+
+def test_a_drive_that_stalls_in_the_hunt_does_not_take_the_verdict_away(
+    bench: Bench, opened: OpenVisit, request: pytest.FixtureRequest, tracing: Tracing
+) -> None:
+    def stall() -> None:
+        if "hunting" in bench.told.line:
+            raise DriveFault("the drive had requests for 46 s")
+
+    bench.file("dev").write_text("8:16")
+    bench.under_load = stall
+    said = "where the time went could not be seen: the drive had requests for 46 s"
+    assert said in failing(opened, request)
 
 
 def test_a_rig_that_cannot_show_it_does_not_take_the_verdict_away(

@@ -80,6 +80,17 @@ def test_five_steady_rounds_are_enough() -> None:
     assert result.drive_s == 2.0 + 5 * 60.0
 
 
+def test_a_drive_that_is_full_is_not_filled_again() -> None:
+    rig = Rig(1000)
+    result = done(rig, fill=False)
+    assert [each["rw"] for each in rig.ran] == ["randwrite"] * 5
+    assert result.drive_s == 5 * 60.0
+    assert result.finding.found.startswith("filled before, and now 5 rounds of 60 s, the last at ")
+    assert price(8 * 10**9, fill=False) == (
+        "about 5 min to 25 min: 5 to 25 rounds of 60 s until the rate is steady"
+    )
+
+
 def test_rounds_go_on_until_the_last_five_are_steady() -> None:
     result = done(Rig(9000, 5000, 2000, 1000))
     assert result.rounds == (9000.0, 5000.0, 2000.0, *[1000.0] * 5)

@@ -1,6 +1,6 @@
 """Checks around slices in a visit: each is on record, and a failed one is in the verdict."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -155,8 +155,6 @@ def test_a_drive_is_preconditioned_once_for_a_workload_and_its_price_said_before
     writes = writing.load(random_write(), request.node)
     assert writes.at(depth=8) >= 3 * writes.at(depth=1)
     assert writes.at(depth=8) >= 2 * writes.at(depth=1)
-    writing.rebound(bench.drive)
-    assert writes.at(depth=8) >= 4 * writes.at(depth=1)
     done = [deed for deed in bench.did if deed.startswith("precondition")]
     assert done == ["precondition 1048576 bytes at depth 32"]
     admitted = bench.did.index("admitted a to write")
@@ -169,6 +167,52 @@ def test_a_drive_is_preconditioned_once_for_a_workload_and_its_price_said_before
     rows = kept(bench.folder, "findings")
     assert {r["outcome"] for r in rows if r["name"] == "not-preconditioned"} == {"ok"}
     assert "unwritten" not in {row["name"] for row in rows}, "what is written need not be there"
+
+
+FILLED, AGAIN = (f"precondition 1048576 bytes at depth 32{how}" for how in ("", ", not filled"))
+
+
+def preconditionings(bench: Bench) -> list[str]:
+    return [deed for deed in bench.did if deed.startswith("precondition")]
+
+
+@pytest.mark.parametrize(
+    "disturb",
+    [
+        pytest.param(lambda visit: visit.rebound(visit.drive), id="it lost power"),
+        pytest.param(lambda visit: visit.admitted("cut power"), id="it may have lost power"),
+        pytest.param(lambda visit: visit.admitted("write"), id="verified writes, say"),
+    ],
+)
+def test_a_steady_state_that_is_gone_is_sought_again_and_the_drive_not_filled_again(
+    bench: Bench,
+    writing: OpenVisit,
+    request: pytest.FixtureRequest,
+    disturb: Callable[[OpenVisit], object],
+) -> None:
+    writes = writing.load(random_write(), request.node)
+    assert writes.at(depth=8) >= 3 * writes.at(depth=1)
+    disturb(writing)
+    bench.steady = False
+    with pytest.raises(Unsettled, match=r"filled before, and now 5 rounds .*not steady"):
+        assert writes.at(depth=8) >= 2 * writes.at(depth=1)
+    assert preconditionings(bench) == [FILLED, AGAIN]
+    assert "again, for something else wrote to it or it lost power: " in bench.told.said[-1]
+
+
+def test_another_workload_that_writes_ends_the_steady_state_of_the_first(
+    bench: Bench, writing: OpenVisit, request: pytest.FixtureRequest
+) -> None:
+    writes = writing.load(random_write(), request.node)
+    others = writing.load(random_write((0, 1 << 20)), request.node)
+    assert writes.at(depth=8) >= 3 * writes.at(depth=1)
+    assert others.at(depth=8) >= 3 * others.at(depth=1)
+    assert writes.at(depth=8) >= 2 * writes.at(depth=1)
+    assert preconditionings(bench) == [FILLED, FILLED, AGAIN]
+    reads = writing.load(random_read(), request.node)
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert writes.at(depth=8) >= 4 * writes.at(depth=1)
+    assert len(preconditionings(bench)) == 3, "reads leave it as it is"
 
 
 def test_what_is_read_is_sampled_again_after_it_was_written(

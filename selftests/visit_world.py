@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 import pytest
 
 from leadline import station as station_module
-from leadline import vetting, visiting
+from leadline import steadying, vetting, visiting
 from leadline.drive import scsi_pages, smart
 from leadline.drive.bind import Controller, Drive
 from leadline.drive.identify import decode
@@ -196,11 +196,20 @@ class Bench:
         return self.zeros, len(places)
 
     def precondition(
-        self, host: Host, node: str, workload: Workload, span: tuple[int, int], *, depth: int
+        self,
+        host: Host,
+        node: str,
+        workload: Workload,
+        span: tuple[int, int],
+        *,
+        depth: int,
+        fill: bool,
     ) -> Preconditioned:
-        self.did.append(f"precondition {span[1]} bytes at depth {depth}")
+        how = "" if fill else ", not filled"
+        self.did.append(f"precondition {span[1]} bytes at depth {depth}{how}")
         rates = (1000.0, 1010.0, 990.0, 1000.0, 1005.0 if self.steady else 1500.0)
-        return Preconditioned(workload, 4.0, rates, 60.0, steady_state(rates))
+        spent = 4.0 if fill else 0.0
+        return Preconditioned(workload, spent, rates, 60.0, steady_state(rates), fill)
 
     def run_slices(
         self,
@@ -242,7 +251,8 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     monkeypatch.setattr(smart, "log_directory", made.log_directory)
     monkeypatch.setattr(scsi_pages, "read_pages", made.read_pages)
     monkeypatch.setattr(vetting, "zero_samples", made.zero_samples)
-    for name in ("bind", "climb", "admit", "run_slices", "flash", "require", "precondition"):
+    monkeypatch.setattr(steadying, "precondition", made.precondition)
+    for name in ("bind", "climb", "admit", "run_slices", "flash", "require"):
         monkeypatch.setattr(visiting, name, getattr(made, name))
     return made
 

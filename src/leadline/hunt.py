@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from leadline.drive.layers import ATA_EVENTS, BLOCK_EVENTS, Layers, milliseconds, read_layers
 from leadline.drive.tracing import ata_place, instance, watch
-from leadline.errors import RigTrouble
+from leadline.errors import DriveFault, RigTrouble
 from leadline.results.schema import Phase
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def hunt(visit: "OpenVisit", said: "Ratio", failed: "Verdict", slice_s: float) -
         with visit.depth_put_back():
             run = partial(visit.batch, said.load.workload)
             traced = trace_slices(station.host, visit.drive, sides, run)
-    except RigTrouble as trouble:
+    except (DriveFault, RigTrouble) as trouble:
         return (f"where the time went could not be seen: {trouble}",)
     seconds = sum(side.drive_s for side in traced)
     station.record.add(Phase(cell=cell, name="drive", seconds=seconds))

@@ -44,7 +44,8 @@ FEWEST_BLOCKS = 4
 BLOCKS_ON_RECORD = 16
 """Of a first session: a later one can be held against no more than these."""
 LONGEST_BATCH_S = 16.0
-"""A batch is one process of the load generator, so a killed run loses no more than this."""
+"""A batch is one process of the load generator, and a killed run loses it.  Longer than this are
+none but those of FEWEST_BLOCKS: one of fewer could not tell a drive that is slow from a stall."""
 
 Measure = Callable[[Workload, Sequence[SliceSetting]], Sequence[Slice]]
 Hunt = Callable[[Ratio, Verdict, float], Sequence[str]]

@@ -37,9 +37,7 @@ from leadline.judging import Measured, judge_for
 from leadline.kernel_faults import KernelFaults, told
 from leadline.load.fio import FIO_MINIMUM, run_slices
 from leadline.load.jobs import hugepages_needed
-from leadline.load.precondition import Preconditioned, precondition, price
 from leadline.load.slices import Slice, SliceSetting, offered_for
-from leadline.load.target import span_of
 from leadline.load.workload import Workload
 from leadline.plans import Noise
 from leadline.power.cycle import PowerCycle
@@ -48,6 +46,8 @@ from leadline.results.rows import cell_row, finding_row
 from leadline.results.schema import Environment, Phase
 from leadline.running import RECORDED
 from leadline.stack.leftover import take_down_marked
+from leadline.steadying import Steadying
+from leadline.verdict.calibration import DEEP
 from leadline.vetting import Vetting, vet
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class OpenVisit:
         self._ladder: Ladder | None = None
         self._pair: Pair | None = None
         self._vetting: Vetting | None = None
-        self._preconditioned: dict[Workload, Preconditioned] = {}
+        self._steadying = Steadying(self)
         self._cycles = Cycles(partial(cycle, self))
         self._judges: list[tuple[pytest.Item, SliceJudge]] = []
         self._lease: Lease | None = None
@@ -139,14 +139,21 @@ class OpenVisit:
         self._ladder = None
         self._pair = None
         self._vetting = None
+        self._steadying.disturbed()
 
     def admitted(self, purpose: Purpose) -> Admission:
         """The write guard's leave, for as long as the drive keeps its node.
 
         The drive is looked over once and held exclusively from then on, so that nothing can
         come to live on it; each time after that it only confirms who it is.  Leave to write
-        needs both keys, and is leave for anything else.
+        needs both keys, and is leave for anything else.  What it is leave for may end the
+        steady state in which writes are judged.
         """
+        if purpose != "change a setting":
+            self._steadying.disturbed()
+        return self._admitted(purpose)
+
+    def _admitted(self, purpose: Purpose) -> Admission:
         if purpose == "write" and self._admission and self._admission.purpose != purpose:
             self.let_go()
         if self._admission is None or not self._admission.held:
@@ -181,7 +188,7 @@ class OpenVisit:
         if self._ladder is None:
             history = self.station.watch.history()
             self._ladder = climb(self.station.host, self.drive, history)
-            self._note("NCQ ladder of {}", self._ladder)
+            self.note("NCQ ladder of {}", self._ladder)
             if seen := self._ladder.overlap:
                 load = Phase(cell=self.visit.cell.id, name="drive", seconds=seen.busy_s)
                 self.station.record.add(load)
@@ -193,10 +200,10 @@ class OpenVisit:
         if self._pair is None:
             history = self.station.watch.history()
             self._pair = pair.find(self.station.host, self.drive, history)
-            self._note("controller of {}", self._pair)
+            self.note("controller of {}", self._pair)
         return self._pair
 
-    def _note(self, name: str, value: object) -> None:
+    def note(self, name: str, value: object) -> None:
         """Keep a fact about this cell with the run's environment."""
         cell = self.visit.cell
         row = Environment(rig=cell.rig, name=name.format(cell.id), value=str(value))
@@ -245,7 +252,9 @@ class OpenVisit:
         """What a calibration of this rig with this drive holds for, as it is now."""
         station = self.station
         fio = require(station.host, "fio", FIO_MINIMUM)
-        return store.Conditions(self.drive.identity.firmware, station.kernel, fio)
+        # Slices set the depth that they need: what it was left at is no matter.
+        deep = min(DEEP, queue_depth.deepest(station.host, self.drive))
+        return store.Conditions(self.drive.identity.firmware, station.kernel, fio, deep)
 
     def noise(self) -> Noise:
         """The noise of this rig with this drive, by its calibration if there is one."""
@@ -272,7 +281,7 @@ class OpenVisit:
         """
         vetting = self.pinned(workload)
         admit_depths(self, wanted)
-        done = self._preconditioned.get(workload)
+        done = self._steadying.done_for(workload)
         self.under_way(workload, wanted)
         with self.depth_put_back():
             slices, findings = vetting.measure(
@@ -331,7 +340,7 @@ class OpenVisit:
         """Settings pinned, once for each binding; a drive that is written to made steady first."""
         host, journal, ladder = self.station.host, self.station.journal, self.ladder
         if self._vetting is None or workload.writes:
-            self.admitted("write" if workload.writes else "change a setting")
+            self._admitted("write" if workload.writes else "change a setting")
         if self._vetting is None:
             # Refuses, as the drive's fault, where error handling switched its queue off.
             queue_depth.set_depth(host, journal, self.drive, self.kernel_queue_depth, ladder)
@@ -339,21 +348,10 @@ class OpenVisit:
             journal.borrow(queue_depth.path(self.drive))
             capacity = self.kernel_capacity_bytes()
             self._vetting = vet(host, self.drive, self.model, capacity)
-        if workload.writes and workload not in self._preconditioned:
-            self._precondition(workload, self._vetting.capacity_bytes)
+        if workload.writes and self._steadying.done_for(workload) is None:
+            self._steadying.bring(workload, self._vetting.capacity_bytes)
             self._vetting.rewritten()
         return self._vetting
-
-    def _precondition(self, workload: Workload, capacity_bytes: int) -> None:
-        """Fill the span and write until it is steady: once for each workload of a visit."""
-        span, cell = span_of(workload, capacity_bytes), self.visit.cell.id
-        self.station.live.say(f"{cell}: preconditioning for {workload.name}: {price(span[1])}")
-        done = precondition(
-            self.station.host, self.drive.node, workload, span, depth=self.kernel_queue_depth
-        )
-        self._preconditioned[workload] = done
-        self.station.record.add(Phase(cell=cell, name="drive", seconds=done.drive_s))
-        self._note(f"preconditioning of {{}} for {workload.name}", done.finding)
 
     # Power.
 

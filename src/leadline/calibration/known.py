@@ -22,7 +22,8 @@ def noise_of(calibration: Calibration, now_with: Conditions, now: datetime) -> N
     count = len(calibration.sessions)
     enough = count >= FEWEST_SESSIONS
     known = noise.sigma_session if enough else None
-    deep = noise.sigma_session_deep if enough else None
+    measured_deep = calibration.newest.conditions.deep == DEEP
+    deep = noise.sigma_session_deep if enough and measured_deep else None
     if known is None:
         sessions = "one was" if count == 1 else f"{count} were"
         figures += f"; between sessions {SIGMA_SESSION:.0%} was assumed, {sessions} calibrated"
@@ -49,6 +50,7 @@ def stale(calibration: Calibration, now_with: Conditions, now: datetime) -> list
         ("the drive's firmware", before.firmware, now_with.firmware),
         ("the kernel", before.kernel, now_with.kernel),
         ("fio", before.fio, now_with.fio),
+        ("the depth held against 1", str(before.deep), str(now_with.deep)),
     )
     changes += [f"{what} was {old} and is {new}" for what, old, new in pairs if old != new]
     return changes

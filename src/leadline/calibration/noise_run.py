@@ -13,13 +13,16 @@ import pytest
 from leadline.calibration import store
 from leadline.calibration.pairs import measure_pairs
 from leadline.calibration.store import Calibration, KeptSession
+from leadline.claims import NotPromised
+from leadline.depths import admit_depth
+from leadline.errors import Misuse
 from leadline.load.slices import Slice
 from leadline.load.workload import random_read
 from leadline.results.rows import slice_row
 from leadline.results.schema import Phase
 from leadline.running import VERDICTS, claim_of
 from leadline.selection import DRIVE_TIME_S
-from leadline.verdict.calibration import DEEP, rig_noise
+from leadline.verdict.calibration import rig_noise
 
 if TYPE_CHECKING:
     from leadline.visiting import OpenVisit
@@ -29,6 +32,8 @@ def test_noise(visit: "OpenVisit", request: pytest.FixtureRequest) -> None:
     """Measure the rig's noise with this drive, and keep it for the verdicts of later runs."""
     station, cell, name = visit.station, visit.visit.cell, claim_of(request.node)
     spent, place = 0.0, count()
+    conditions = visit.conditions()
+    _admit(visit, conditions.deep)
 
     def keep_slice(side: str, measured: Slice) -> None:
         nonlocal spent
@@ -45,14 +50,14 @@ def test_noise(visit: "OpenVisit", request: pytest.FixtureRequest) -> None:
         random_read(),
         slice_s=visit.first_slice_s(),
         seconds=station.run.drive_time_s or DRIVE_TIME_S,
-        deep=min(DEEP, visit.kernel_queue_depth),
+        deep=conditions.deep,
         keep_slice=keep_slice,
     )
     station.live.clear()
     session = KeptSession(
         run=station.run.id,
         date=begun,
-        conditions=visit.conditions(),
+        conditions=conditions,
         block_seconds=measured.block_seconds,
         starts=tuple(measured.starts),
         blocks=tuple(measured.blocks),
@@ -66,6 +71,14 @@ def test_noise(visit: "OpenVisit", request: pytest.FixtureRequest) -> None:
         "drive_seconds": round(spent, 3),
     }
     request.node.stash.setdefault(VERDICTS, []).append(facts)
+
+
+def _admit(visit: "OpenVisit", deep: int) -> None:
+    """DriveFault where the drive does not queue, Misuse where nobody has promised that it does."""
+    try:
+        admit_depth(visit, deep)
+    except NotPromised as none:
+        raise Misuse(f"a calibration holds depth {deep} against depth 1: {none}") from none
 
 
 def _with(visit: "OpenVisit", session: KeptSession) -> Calibration:

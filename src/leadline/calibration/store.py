@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from leadline.errors import RigTrouble
 from leadline.inventory.fields import user_state
-from leadline.verdict.calibration import DRIFT_CAP, DRIFT_FLOOR, Block, RigNoise, Session
+from leadline.verdict.calibration import DEEP, DRIFT_CAP, DRIFT_FLOOR, Block, RigNoise, Session
 
 SESSIONS_KEPT = 10
 _AGAIN = "remove it, or run leadline calibrate again, which replaces it"
@@ -22,11 +22,16 @@ class BrokenCalibration(RigTrouble):
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a calibration holds for, besides rig and drive: with another, it is stale."""
+    """What a calibration holds for, besides rig and drive: with another, it is stale.
+
+    `deep` is the depth that was held against depth 1.  A file of before has none, and counts as
+    what it nearly always was.
+    """
 
     firmware: str
     kernel: str
     fio: str
+    deep: int = DEEP
 
 
 @dataclass(frozen=True)

@@ -155,11 +155,12 @@ class Host:
             raise
         out, err = bytes(said["stdout"]), bytes(said["stderr"])
         end = self._program_end(message, argv)
+        samples = tuple((float(at), str(value)) for at, value in end["samples"])
         if end["why"]:
-            raise DeadlinePassed(self._too_slow(argv, deadline, end["left"]), out, err)
+            late = self._too_slow(argv, deadline, end["left"])
+            raise DeadlinePassed(late, out, err, end["left"], samples)
         if check and end["code"] != 0:
             raise ProgramFailed(self.name, argv, end["code"], out, err)
-        samples = tuple((float(at), str(value)) for at, value in end["samples"])
         return Finished(tuple(argv), end["code"], out, err, end["seconds"], samples)
 
     def start(self, argv: Sequence[str], *, input: bytes = b"") -> Running:

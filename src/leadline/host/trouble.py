@@ -40,11 +40,22 @@ class HostLost(RigTrouble):
 
 
 class DeadlinePassed(RigTrouble):
-    """Something took longer than it was given, and was stopped; what it said until then."""
+    """Something took longer than it was given, and was stopped; what it said until then.
 
-    def __init__(self, message: str, stdout: bytes = b"", stderr: bytes = b"") -> None:
+    Of a program: the ids of processes that SIGKILL did not end, and what was sampled meanwhile.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        stdout: bytes = b"",
+        stderr: bytes = b"",
+        left: Sequence[int] = (),
+        samples: Sequence[tuple[float, str]] = (),
+    ) -> None:
         super().__init__(message)
         self.stdout, self.stderr = stdout, stderr
+        self.left, self.samples = tuple(left), tuple(samples)
 
 
 class ProgramMissing(RigTrouble):

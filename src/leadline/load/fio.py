@@ -8,7 +8,7 @@ from os import strerror
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from leadline.errors import RigTrouble
+from leadline.errors import DriveFault, RigTrouble
 from leadline.host.programs import require
 from leadline.host.trouble import DeadlinePassed, ProgramFailed, last_lines, printable
 from leadline.load.aim import Aim, drive_alone
@@ -35,6 +35,9 @@ SAMPLE_S = 0.02
 FEWEST_SAMPLES = 5
 STRETCH = 4.0
 """How many times as long as asked slices may take, with their drains."""
+HELD_SHARE = 2.0
+"""A drive that had requests for so many times as long as was asked for is what was late: fio makes
+no more of them once a slice's time is over, however late the rig is with it."""
 
 
 def run_slices(
@@ -78,7 +81,8 @@ def run_aimed(
 
     A slice that counts for nothing comes back with its `voids`.  Raises RigTrouble when
     there is no result (fio missing or older than FIO_MINIMUM, the device gone, the
-    deadline passed, the depth refused), Misuse on settings that cannot be.
+    deadline passed, the depth refused), DriveFault when it was the drive that kept fio past
+    the deadline, Misuse on settings that cannot be.
     """
     version = require(host, "fio", FIO_MINIMUM)
     job_file = job_text(
@@ -97,11 +101,13 @@ def run_aimed(
     if not workload.writes:
         argv.append("--readonly")
     where = f"{host.name}: {aim.first}"
-    done = _run(host, argv, job_file, deadline=deadline, where=where, inflight=aim.inflight)
+    try:
+        done = _run(host, argv, job_file, deadline=deadline, where=where, inflight=aim.inflight)
+    except DeadlinePassed as late:
+        raise _overdue(late, where, deadline, sum(each.seconds for each in settings)) from None
     batch = read_batch(done.stdout)
     check_batch(batch, where)
-    counted = [(at, sum(map(int, text.split()))) for at, text in done.samples]
-    slices = slices_of(batch, settings, seeds, counted)
+    slices = slices_of(batch, settings, seeds, _counts(done.samples))
     for each in slices:
         if on_slice is not None:
             on_slice(each)
@@ -121,19 +127,39 @@ def _run(
     sample = (inflight, SAMPLE_S) if inflight and host.exists(inflight) else None
     try:
         return host.run(argv, input=job_file.encode("ascii"), deadline=deadline, sample=sample)
-    except DeadlinePassed as late:
-        raise DeadlinePassed(
-            f"{where}: fio did not end its slices within {deadline:g} s, and was ended; "
-            f"does the drive still answer?{last_lines(late.stderr)}",
-            late.stdout,
-            late.stderr,
-        ) from None
     except ProgramFailed as failed:
         said = last_lines(failed.stderr) or " nothing"
         raise RigTrouble(
             f"{where}: fio could not be run (exit code {failed.exit_code}); is there room in "
             f"/dev/shm or /tmp? It said:{said}"
         ) from None
+
+
+def _overdue(
+    late: DeadlinePassed, where: str, deadline: float, asked_s: float
+) -> DriveFault | DeadlinePassed:
+    """Whose fault it is that slices of `asked_s` seconds did not end within the deadline.
+
+    A drive may take its time with each request and still stay below the kernel's own timeout, so
+    that the kernel log says nothing.  A rig that answers no more has told nothing of the drive.
+    """
+    held = [count for _, count in _counts(late.samples)]
+    held_s = SAMPLE_S * sum(count > 0 for count in held)
+    what = f"{where}: fio did not end its slices of {asked_s:g} s in all within {deadline:g} s"
+    had = f"; the drive had requests for {held_s:.0f} s of it" if held else ""
+    said = last_lines(late.stderr)
+    if late.left and (not held or held[-1] > 0):
+        stuck = "not even SIGKILL ended it: it waits for the drive"
+        return DriveFault(f"{what}, and {stuck}{had}, and the rig answers{said}")
+    if held_s > HELD_SHARE * asked_s:
+        return DriveFault(f"{what}, and was ended{had}, and the rig answers{said}")
+    doubt = "is the rig overloaded?" if held else "does the drive still answer?"
+    return DeadlinePassed(f"{what}, and was ended{had}; {doubt}{said}", late.stdout, late.stderr)
+
+
+def _counts(samples: Sequence[tuple[float, str]]) -> list[tuple[float, int]]:
+    """Requests at the drive, reads and writes together, each with its time."""
+    return [(at, sum(map(int, text.split()))) for at, text in samples]
 
 
 def slices_of(

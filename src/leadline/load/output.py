@@ -89,18 +89,26 @@ def split_output(text: str) -> tuple[dict[str, Any] | None, str]:
 def parse_log(data: bytes) -> Requests:
     """A log of requests: `time ms, latency ns, direction, size, ...` a line.
 
-    Raises RigTrouble on a line that is something else (a disk that was full cuts it).
+    Raises RigTrouble on a line that is something else (a disk that was full cuts it), such as
+    one with a latency below 0: a clock that ran backwards has spoilt the others, too.
     """
     requests = []
     for number, line in enumerate(data.splitlines(), 1):
         fields = line.split(b",", 2)
         try:
-            # No request takes no time: a latency of 0 is a clock too coarse to see it.
-            requests.append((int(fields[0]) / 1e3, max(1, int(fields[1])) / 1e9))
+            time_ms, latency_ns = int(fields[0]), int(fields[1])
         except (ValueError, IndexError):
-            shown = line[:80].decode("ascii", "replace")
-            raise RigTrouble(f"fio's log, line {number}: {shown!r} is no request") from None
+            raise _no_request(number, line, "") from None
+        if min(time_ms, latency_ns) < 0:
+            raise _no_request(number, line, ": its time or its latency is negative")
+        # No request takes no time: a latency of 0 is a clock too coarse to see it.
+        requests.append((time_ms / 1e3, max(1, latency_ns) / 1e9))
     return requests
+
+
+def _no_request(number: int, line: bytes, why: str) -> RigTrouble:
+    shown = line[:80].decode("ascii", "replace")
+    return RigTrouble(f"fio's log, line {number}: {shown!r} is no request{why}")
 
 
 def _job_result(job: Mapping[str, Any]) -> JobResult:

@@ -40,7 +40,8 @@ class Preconditioned:
     """What was done to a drive for one workload.
 
     `fill_s` is what filling the span took, `rounds` the workload's rate in each round, in
-    requests a second, `round_s` how long one took, `state` the last window of them.
+    requests a second, `round_s` how long one took, `state` the last window of them.  One that
+    was not `filled` had been for this workload before.
     """
 
     workload: Workload
@@ -48,6 +49,7 @@ class Preconditioned:
     rounds: tuple[float, ...]
     round_s: float
     state: SteadyState
+    filled: bool = True
 
     @property
     def drive_s(self) -> float:
@@ -58,8 +60,9 @@ class Preconditioned:
     def finding(self) -> Finding:
         """Whether writes may be judged."""
         rates = ", ".join(f"{rate:.4g}" for rate in self.rounds[-WINDOW:])
+        filled = f"filled {FILL_TIMES} times in {in_words(self.fill_s)}, then"
         done = (
-            f"filled {FILL_TIMES} times in {in_words(self.fill_s)}, then {len(self.rounds)} "
+            f"{filled if self.filled else 'filled before, and now'} {len(self.rounds)} "
             f"rounds of {self.round_s:g} s, the last at {rates} requests/s"
         )
         if self.state.steady:
@@ -68,14 +71,17 @@ class Preconditioned:
         return Finding(NOT_PRECONDITIONED, "void", f"{done}: not steady: {why}")
 
 
-def price(span_bytes: int, round_s: float = ROUND_S) -> str:
+def price(span_bytes: int, round_s: float = ROUND_S, *, fill: bool = True) -> str:
     """What preconditioning will cost, in words, to be said before it begins."""
-    least = fill_seconds(span_bytes) + WINDOW * round_s
-    most = fill_seconds(span_bytes) + MOST_ROUNDS * round_s
+    filling = fill_seconds(span_bytes) if fill else 0.0
+    least, most = filling + WINDOW * round_s, filling + MOST_ROUNDS * round_s
+    span = f"{in_words(least)} to {in_words(most).removeprefix('about ')}"
+    rounds = f"{WINDOW} to {MOST_ROUNDS} rounds of {round_s:g} s until the rate is steady"
+    if not fill:
+        return f"{span}: {rounds}"
     return (
-        f"{in_words(least)} to {in_words(most).removeprefix('about ')} at 200 MB/s: "
-        f"{span_bytes / 1e9:.4g} GB are written {FILL_TIMES} times, then {WINDOW} to "
-        f"{MOST_ROUNDS} rounds of {round_s:g} s until the rate is steady"
+        f"{span} at 200 MB/s: {span_bytes / 1e9:.4g} GB are written {FILL_TIMES} times, "
+        f"then {rounds}"
     )
 
 
@@ -86,29 +92,21 @@ def precondition(
     span: tuple[int, int],
     *,
     depth: int,
+    fill: bool = True,
     round_s: float = ROUND_S,
     most_rounds: int = MOST_ROUNDS,
 ) -> Preconditioned:
     """Fill `span` (offset, size in bytes) of `node` twice, then write until it is steady.
 
-    Everything in the span is lost: whoever calls holds the write guard's leave.  The rounds
-    run `workload` itself, `depth` requests offered.  That it does not become steady is a
-    result and no exception.  Raises Misuse for a workload that does not write, RigTrouble
-    when fio is missing or fails.
+    Without `fill` it is left as full as it is.  Everything in the span is lost: whoever calls
+    holds the write guard's leave.  The rounds run `workload` itself, `depth` requests offered.
+    That it does not become steady is a result and no exception.  Raises Misuse for a workload
+    that does not write, RigTrouble when fio is missing or fails.
     """
     if not workload.writes:
         raise Misuse(f"workload {workload.name!r} only reads: it has no steady state of writes")
     require(host, "fio")
-    offset, size = span
-    fill = Workload("fill", rw="write", block_bytes=FILL_BLOCK)
-    # fio writes whole blocks, and starts at one.
-    room = size - size % FILL_BLOCK if size >= FILL_BLOCK else 0
-    fill_s = 0.0
-    if room:
-        options = [f"--offset={offset}", f"--size={room}", f"--loops={FILL_TIMES}"]
-        options.append(f"--iodepth={FILL_DEPTH}")
-        deadline = STARTUP_S + fill_seconds(size, SLOWEST_BYTES_PER_S)
-        fill_s = _ran_s(_fio(host, node, fill, options, deadline=deadline))
+    fill_s = _fill(host, node, span) if fill else 0.0
     rounds: list[float] = []
     state = steady_state(rounds)
     while not state.steady and len(rounds) < most_rounds:
@@ -117,7 +115,20 @@ def precondition(
         job = _fio(host, node, workload, options, deadline=STARTUP_S + 4 * round_s)
         rounds.append(_rate(job, f"{host.name}: {node}"))
         state = steady_state(rounds)
-    return Preconditioned(workload, fill_s, tuple(rounds), round_s, state)
+    return Preconditioned(workload, fill_s, tuple(rounds), round_s, state, fill)
+
+
+def _fill(host: "Host", node: str, span: tuple[int, int]) -> float:
+    offset, size = span
+    fill = Workload("fill", rw="write", block_bytes=FILL_BLOCK)
+    # fio writes whole blocks, and starts at one.
+    room = size - size % FILL_BLOCK
+    if not room:
+        return 0.0
+    options = [f"--offset={offset}", f"--size={room}", f"--loops={FILL_TIMES}"]
+    options.append(f"--iodepth={FILL_DEPTH}")
+    deadline = STARTUP_S + fill_seconds(size, SLOWEST_BYTES_PER_S)
+    return _ran_s(_fio(host, node, fill, options, deadline=deadline))
 
 
 def _fio(
