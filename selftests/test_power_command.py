@@ -15,6 +15,7 @@ import pytest
 
 from leadline.commands import power_dark as command
 from leadline.commands.power_said import of_switched, sentences
+from leadline.drive import guard
 from leadline.drive.bind import Drive, Seen
 from leadline.errors import RigTrouble
 from leadline.host import journal
@@ -315,6 +316,45 @@ def test_an_unchecked_cycle_is_off_for_as_long_as_the_slowest_drive_needs(
     assert (code, sleeps) == (0, [0.2])
     assert out == "outlet both (2 of PDU p): cycled and on, by readback; no drive was checked\n"
     assert absent.stage.world.did == ["outlet 2 off", "outlet 2 on"]
+
+
+@pytest.mark.parametrize("words", [("off",), ("cycle", "--yes"), ("off", "--yes")])
+def test_a_missing_drive_is_no_leave_to_cut_the_machine_that_leadline_runs_on(
+    absent: Rig, words: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing would be left to switch it on again."""
+    monkeypatch.setattr(command, "admit_host", guard.admit_host)
+    code, out, err = absent.run("host", *words, outlets=[OF_HOST])
+    assert (code, out) == (2, "")
+    assert "feeds the machine that Leadline itself runs on" in err
+    assert "--yes" not in err
+    assert absent.stage.world.did == []
+
+
+@pytest.mark.parametrize("action", ["off", "cycle"])
+def test_a_drive_in_use_is_not_cut_beside_one_that_is_gone(
+    rig: Rig, action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bind(_: Host, spec: DriveSpec) -> Drive:
+        if spec.slot == "a":
+            raise RigTrouble("slot a: the drive is not there")
+        return drive(spec.slot)
+
+    def admit(_: Host, spec: DriveSpec, *__: object) -> None:
+        raise guard.Refused(f"{spec.slot} is mounted", ["mounted"])
+
+    monkeypatch.setattr(command, "bind", bind)
+    with monkeypatch.context() as with_b_mounted:
+        with_b_mounted.setattr(command, "admit", admit)
+        for words in (action,), (action, "--yes"):
+            code, out, err = rig.run("both", *words, outlets=[OF_BOTH])
+            assert (code, out) == (2, "")
+            assert "b is mounted" in err
+            assert "--yes" not in err
+    assert rig.stage.world.did == []
+    assert rig.run("both", action, outlets=[OF_BOTH])[0] == 3
+    assert rig.run("both", action, "--yes", outlets=[OF_BOTH])[0] == 0
+    assert rig.did == ["admitted b to cut power", "released b"] * 2
 
 
 def test_ctrl_c_in_an_unchecked_cycle_leaves_the_outlet_on(
