@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
+from leadline import booting
 from leadline.commands import power_dark as command
 from leadline.commands.power_said import of_switched, sentences
 from leadline.drive import guard
 from leadline.drive.bind import Drive, Seen
 from leadline.errors import RigTrouble
 from leadline.host import journal
-from leadline.host.connection import Host, open_host
+from leadline.host.connection import Host, HostLost, open_host
 from leadline.host.lease import LeaseTaken, take
 from leadline.inventory.rig import DriveSpec, HostSpec, load_rig
 from leadline.power import cycle
@@ -154,6 +155,29 @@ def test_an_outlet_that_a_dead_run_left_off_is_switched_on_and_said(rig: Rig) ->
         journal.Journal(dying, "dead").open_entry(ENTRY, record)
     _, _, err = rig.run("a", "cycle")
     assert err.startswith("leadline: outlet 4 of PDU 'p'")
+
+
+def test_a_host_that_a_dead_run_left_without_power_is_waited_for(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[str] = []
+
+    def answer(spec: HostSpec, **_: object) -> Host:
+        attempts.append(spec.reach)
+        if len(attempts) < 3:
+            raise HostLost("it boots")
+        return open_host(spec)
+
+    monkeypatch.setattr(booting, "open_host", answer)
+    monkeypatch.setattr(booting, "RETRY_S", 0.01)
+    with open_host(HostSpec(reach="local")) as dying:
+        pdu = pdu_spec(rig.stage.tmp_path).model_dump()
+        record = {"outlets": [{"pdu": pdu, "outlet": 1}], "rescan": None}
+        journal.Journal(dying, "dead").open_entry(ENTRY, record)
+    code, _, err = rig.run("a", "cycle", outlets=[OF_HOST, OF_A])
+    assert code == 0, err
+    assert len(attempts) == 3
+    assert err.endswith("leadline: rig bench: waiting for its host to boot, 300 s at most\n")
 
 
 def test_another_rigs_outlet_that_cannot_be_switched_on_is_only_said(rig: Rig) -> None:

@@ -5,8 +5,10 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
+from itertools import chain
 from typing import Any, Literal
 
+from leadline.booting import await_boot, left_without_power
 from leadline.commands.power_said import of_each, of_switched
 from leadline.drive.bind import Drive, bind, scan
 from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
@@ -49,8 +51,9 @@ def go_dark(
     """
     with ExitStack() as stack:
         here = stack.enter_context(open_host(HostSpec(reach="local")))
+        cut_before = left_without_power(here, [rig])
         for sentence in mend_outlets(here, [rig], logs):
-            print(f"leadline: {sentence}", file=sys.stderr)
+            _tell(sentence)
         holder = holder_text("power")
         for port in sorted({rig.pdu_of(outlet).port for outlet in outlets}):
             stack.enter_context(take(here, of_pdu(port), holder, patience=TURN_S))
@@ -60,6 +63,8 @@ def go_dark(
             return of_each(outlets, [off] * len(outlets)) | {"drives": []}
         host = here if rig.host.reach == "local" else None
         try:
+            for sentence in chain.from_iterable(map(await_boot, cut_before)):
+                _tell(sentence)
             host = stack.enter_context(open_host(rig.host, deadline=HOST_S))
             drives = _bound(rig, outlets, host, stack)
         except LeaseTaken:
@@ -83,6 +88,10 @@ def go_dark(
         each = {"on": action == "cycle" if verified else None, "verified": verified}
         slots = [drive.spec.slot for drive in drives]
         return of_each(outlets, [each] * len(outlets)) | done | {"drives": slots}
+
+
+def _tell(sentence: str) -> None:
+    print(f"leadline: {sentence}", file=sys.stderr)
 
 
 def _may_be_on(supply: Supply) -> bool:
