@@ -57,6 +57,54 @@ def test_the_exit_code_is_what_the_tests_came_to_and_so_on_record(
     assert run["command"] == f"leadline hil {files} -k {chosen} test_all.py", "to be run again"
 
 
+FILLS_THE_DISK = """
+import pytest
+
+def pytest_configure(config):
+    config.pluginmanager.register(Fills(config))
+
+class Fills:
+    def __init__(self, config):
+        self.config = config
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report):
+        reporter = self.config.pluginmanager.get_plugin("leadline-reporter")
+        if reporter and "as_it_fills" in report.nodeid:  # SQLite's own limit: as of a full disk
+            with reporter._record.engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA max_page_count = 1")
+"""
+AS_IT_FILLS = """
+from leadline.errors import DriveFault
+
+def test_before(visit):
+    pass
+def test_as_it_fills(visit):
+    raise DriveFault("the drive did it, at length: " + 40000 * ".")
+def test_after(visit):
+    pass
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("-k", "fills"), ("-n", "2", "-k", "fills")])
+def test_a_disk_that_fills_in_a_run_is_one_message_and_the_rigs_trouble(
+    vendor: Vendor, capfd: pytest.CaptureFixture[str], words: Sequence[str]
+) -> None:
+    """A run that went on would keep nothing of what it finds; and to pytest it is a defect."""
+    with (vendor.folder / "conftest.py").open("a") as conftest:
+        conftest.write(FILLS_THE_DISK)
+    (vendor.folder / "test_full.py").write_text(AS_IT_FILLS)
+    assert vendor.hil("--tb=no", *words, "test_full.py") == 3
+    out, err = capfd.readouterr()
+    assert "INTERNALERROR" not in out + err
+    assert "Traceback" not in out + err
+    message = "the result could not be written (database or disk is full); free some space or name"
+    assert (out + err).count(message) == 1
+    assert "as_it_fills" in out.partition("Leadline, run")[2], "it stands in the table"
+    assert "results could not be written" in out, "why the rest was not run"
+    assert [row["claim"] for row in vendor.kept("outcomes")] == ([] if words else ["before"])
+    assert len(vendor.mended) == 1, "what the run borrowed is given back"
+
+
 @pytest.mark.parametrize("words", [("--run-id", "mine"), ("--run-id=mine",)])
 def test_an_id_of_its_own_is_not_to_be_had(
     vendor: Vendor, capfd: pytest.CaptureFixture[str], words: Sequence[str]

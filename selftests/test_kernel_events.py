@@ -11,6 +11,7 @@ from leadline.drive.kernel_events import (
     EventParser,
     KernelEvent,
     concerns,
+    may_be_of,
     ncq_disabled,
     parse_log,
 )
@@ -236,6 +237,40 @@ def test_which_drive_an_event_is_about() -> None:
     assert all(map(about, ("ata1", "ata1.00", "ata1.01", "sda", "0:0:0:0", None)))
     assert not any(map(about, ("ata11.00", "ata2", "sdaa", "0:0:0:1")))
     assert not about("ata1.00", port=None)
+
+
+AHCI_GONE = "ahci 0000:00:1f.2: AHCI controller unavailable!"
+FAULT = "mpt3sas_cm0: fault_state(0x2622)!"
+OLD_FAULT = "mpt2sas_cm1: fault_state(0x2622)!"
+RECOVERS = "sas: Enter sas_scsi_recover_host busy: 1 failed: 1"
+NEXUS = "drivers/scsi/mvsas/mv_sas.c 1300:mvs_I_T_nexus_reset for device[0]:rc= 0"
+
+
+@pytest.mark.parametrize(
+    ("line", "driver", "pci_address", "may_be"),
+    [
+        (AHCI_GONE, "ahci", "0000:00:1f.2", True),
+        (AHCI_GONE, "ahci", "0000:00:17.0", False),
+        (AHCI_GONE, "ahci", "", True),
+        (AHCI_GONE, "mpt3sas", "0000:01:00.0", False),
+        (AHCI_GONE, "", "", True),
+        (FAULT, "ahci", "0000:00:1f.2", False),
+        (FAULT, "mpt3sas", "0000:01:00.0", True),
+        (FAULT, "", "", True),
+        (OLD_FAULT, "mpt3sas", "0000:01:00.0", True),
+        (RECOVERS, "ahci", "0000:00:1f.2", False),
+        (RECOVERS, "mvsas", "0000:02:00.0", True),
+        (RECOVERS, "isci", "0000:02:00.0", True),
+        (NEXUS, "mvsas", "0000:02:00.0", True),
+        (NEXUS, "ahci", "0000:00:1f.2", False),
+        ("WARNING: CPU: 1 PID: 9 at block/blk-mq.c:100 x", "ahci", "0000:00:1f.2", True),
+        ("ata1.00: NCQ disabled due to excessive errors", "mpt3sas", "0000:01:00.0", True),
+    ],
+)
+def test_an_event_of_another_controller_is_not_about_a_drive_of_this_one(
+    line: str, driver: str, pci_address: str, may_be: bool
+) -> None:
+    assert may_be_of(only(f"[  1.0] {line}"), driver=driver, pci_address=pci_address) is may_be
 
 
 def test_no_control_character_comes_through() -> None:

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from leadline import booting
 from leadline import mend as mend_module
+from leadline.errors import RigTrouble
 from leadline.host import journal as journal_module
-from leadline.host.connection import Host, open_host
+from leadline.host.connection import DeadlinePassed, Host, HostLost, open_host
 from leadline.host.journal import Journal
-from leadline.inventory.rig import HostSpec, Rig
+from leadline.inventory.pdu import PduSpec
+from leadline.inventory.rig import HostSpec, OutletSpec, Rig
 from leadline.mend import mend, mend_power
 from leadline.power.byte_log import ByteLogs
 from leadline.power.outlets import ENTRY
@@ -74,7 +77,7 @@ def test_the_settings_of_the_run_that_ended_and_of_dead_ones_are_given_back(
     Journal(dying["rig"], "run-1").change(str(ended), "new")
     Journal(dying["rig"], "run-0").change(str(dead), "new")
     dying["rig"].close()
-    said = mend([rig], "run-1")
+    said = list(mend([rig], "run-1"))
     assert (ended.read_text(), dead.read_text()) == ("old", "old")
     assert [sentence.rpartition("run ")[2] for sentence in said] == ["run-1", "run-0"]
 
@@ -86,7 +89,7 @@ def test_the_agent_of_the_run_that_ended_is_given_time_to_end(
     setting = machines.setting("setting")
     Journal(dying[where], "run-1").change(str(setting), "new")
     threading.Timer(0.5, dying[where].close).start()
-    mend([rig], "run-1")
+    list(mend([rig], "run-1"))
     assert setting.read_text() == "old"
 
 
@@ -152,7 +155,7 @@ def test_a_setting_that_cannot_be_given_back_keeps_no_outlet_off(
     setting.unlink()
     setting.mkdir()
     with VirtualPdu(4, lambda *_: None, tmp_path / "pdu", on=[1]) as unit:
-        said = mend([rig.model_copy(update={"pdus": (spec,)})], "run-1")
+        said = list(mend([rig.model_copy(update={"pdus": (spec,)})], "run-1"))
         unit.settle(5)
         assert unit.contacts[2]
     assert said[0].startswith("settings could not be given back: ")
@@ -166,7 +169,7 @@ def test_power_alone_is_mended_before_a_rig_is_asked_for_anything(
     leave_off(dying["here"], spec.model_dump())
     dying["here"].close()
     fed = rig.model_copy(update={"pdus": (spec,), "host": AWAY})
-    assert mend_power([rig]) == [], "which has no PDU"
+    assert list(mend_power([rig])) == [], "which has no PDU"
     (trouble,) = mend_power([rig, fed])
     assert trouble.startswith("an outlet could not be switched on again: left off by run run-1")
     with VirtualPdu(4, lambda *_: None, tmp_path / "pdu", on=[1]) as unit:
@@ -175,6 +178,98 @@ def test_power_alone_is_mended_before_a_rig_is_asked_for_anything(
         assert unit.contacts[2]
     assert "is on again" in said
     assert r"> on 2\r" in (tmp_path / "serial" / "p.log").read_text()
+
+
+@pytest.fixture
+def boots(monkeypatch: pytest.MonkeyPatch) -> list[RigTrouble]:
+    """What the host does at each attempt to reach it; it is up when that is all."""
+    troubles: list[RigTrouble] = [HostLost("it does not answer"), DeadlinePassed("nor now")]
+
+    def answer(*_: object, **__: object) -> Host:
+        if troubles:
+            raise troubles.pop(0)
+        return open_host(HostSpec(reach="local"))
+
+    monkeypatch.setattr(booting, "open_host", answer)
+    monkeypatch.setattr(booting, "RETRY_S", 0.01)
+    return troubles
+
+
+def fed_by(rig: Rig, spec: PduSpec) -> Rig:
+    """The rig, its host on outlet 2 of that PDU."""
+    outlet = OutletSpec(name="host", pdu=spec.name, outlet=2, feeds="host")
+    return rig.model_copy(update={"pdus": (spec,), "outlets": (outlet,)})
+
+
+WAITS = "rig bench: waiting for its host to boot, 300 s at most"
+
+
+def test_a_host_that_has_power_again_is_waited_for(
+    machines: Machines,
+    dying: dict[str, Host],
+    rig: Rig,
+    tmp_path: Path,
+    boots: list[RigTrouble],
+) -> None:
+    """Else the first run after one that died fails, and only the second works."""
+    spec = pdu_spec(tmp_path)
+    leave_off(dying["here"], spec.model_dump())
+    dying["here"].close()
+    with VirtualPdu(4, lambda *_: None, tmp_path / "pdu", on=[1]):
+        on_again, waits = mend_power([fed_by(rig, spec)])
+    assert "is on again" in on_again
+    assert waits == WAITS
+    assert boots == []
+    assert list(mend_power([fed_by(rig, spec)])) == [], "it was, once"
+
+
+def test_and_so_it_is_by_what_mends_a_run_that_has_just_ended(
+    machines: Machines,
+    dying: dict[str, Host],
+    rig: Rig,
+    tmp_path: Path,
+    boots: list[RigTrouble],
+) -> None:
+    setting, spec = machines.setting("setting"), pdu_spec(tmp_path)
+    leave_off(dying["here"], spec.model_dump())
+    Journal(dying["rig"], "run-1").change(str(setting), "new")
+    for host in dying.values():
+        host.close()
+    with VirtualPdu(4, lambda *_: None, tmp_path / "pdu", on=[1]):
+        _, waits, _ = mend([fed_by(rig, spec)], "run-1")
+    assert waits == WAITS
+    assert setting.read_text() == "old"
+
+
+def test_an_outlet_that_does_not_feed_the_host_is_no_reason_to_wait(
+    machines: Machines,
+    dying: dict[str, Host],
+    rig: Rig,
+    tmp_path: Path,
+    boots: list[RigTrouble],
+) -> None:
+    spec = pdu_spec(tmp_path)
+    leave_off(dying["here"], spec.model_dump())
+    dying["here"].close()
+    fed = fed_by(rig, spec)
+    host_on_3 = fed.outlets[0].model_copy(update={"outlet": 3})
+    with VirtualPdu(4, lambda *_: None, tmp_path / "pdu", on=[1, 3]):
+        (said,) = mend_power([fed.model_copy(update={"outlets": (host_on_3,)})])
+    assert "is on again" in said
+    assert len(boots) == 2
+
+
+def test_a_host_that_does_not_boot_is_not_waited_for_longer_than_its_rig_file_says(
+    rig: Rig, tmp_path: Path, boots: list[RigTrouble]
+) -> None:
+    boots += [HostLost("it does not answer") for _ in range(1000)]
+    slow = fed_by(rig, pdu_spec(tmp_path))
+    soon = slow.host.model_copy(update={"boot_deadline_s": 0.1})
+    with pytest.raises(RigTrouble, match=r"does not answer 0.1 s after .* host cycle --yes"):
+        list(booting.await_boot(slow.model_copy(update={"host": soon})))
+    boots[:] = [HostLost("its host key has changed", "host-key-changed")]
+    with pytest.raises(HostLost, match="host key"):
+        list(booting.await_boot(slow))
 
 
 def test_an_outlet_of_another_rig_that_is_gone_is_only_said(

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from leadline import booting
 from leadline.commands import power_dark as command
 from leadline.commands.power_said import of_switched, sentences
+from leadline.drive import guard
 from leadline.drive.bind import Drive, Seen
 from leadline.errors import RigTrouble
 from leadline.host import journal
-from leadline.host.connection import Host, open_host
+from leadline.host.connection import Host, HostLost, open_host
 from leadline.host.lease import LeaseTaken, take
 from leadline.inventory.rig import DriveSpec, HostSpec, load_rig
 from leadline.power import cycle
@@ -153,6 +155,29 @@ def test_an_outlet_that_a_dead_run_left_off_is_switched_on_and_said(rig: Rig) ->
         journal.Journal(dying, "dead").open_entry(ENTRY, record)
     _, _, err = rig.run("a", "cycle")
     assert err.startswith("leadline: outlet 4 of PDU 'p'")
+
+
+def test_a_host_that_a_dead_run_left_without_power_is_waited_for(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[str] = []
+
+    def answer(spec: HostSpec, **_: object) -> Host:
+        attempts.append(spec.reach)
+        if len(attempts) < 3:
+            raise HostLost("it boots")
+        return open_host(spec)
+
+    monkeypatch.setattr(booting, "open_host", answer)
+    monkeypatch.setattr(booting, "RETRY_S", 0.01)
+    with open_host(HostSpec(reach="local")) as dying:
+        pdu = pdu_spec(rig.stage.tmp_path).model_dump()
+        record = {"outlets": [{"pdu": pdu, "outlet": 1}], "rescan": None}
+        journal.Journal(dying, "dead").open_entry(ENTRY, record)
+    code, _, err = rig.run("a", "cycle", outlets=[OF_HOST, OF_A])
+    assert code == 0, err
+    assert len(attempts) == 3
+    assert err.endswith("leadline: rig bench: waiting for its host to boot, 300 s at most\n")
 
 
 def test_another_rigs_outlet_that_cannot_be_switched_on_is_only_said(rig: Rig) -> None:
@@ -315,6 +340,45 @@ def test_an_unchecked_cycle_is_off_for_as_long_as_the_slowest_drive_needs(
     assert (code, sleeps) == (0, [0.2])
     assert out == "outlet both (2 of PDU p): cycled and on, by readback; no drive was checked\n"
     assert absent.stage.world.did == ["outlet 2 off", "outlet 2 on"]
+
+
+@pytest.mark.parametrize("words", [("off",), ("cycle", "--yes"), ("off", "--yes")])
+def test_a_missing_drive_is_no_leave_to_cut_the_machine_that_leadline_runs_on(
+    absent: Rig, words: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing would be left to switch it on again."""
+    monkeypatch.setattr(command, "admit_host", guard.admit_host)
+    code, out, err = absent.run("host", *words, outlets=[OF_HOST])
+    assert (code, out) == (2, "")
+    assert "feeds the machine that Leadline itself runs on" in err
+    assert "--yes" not in err
+    assert absent.stage.world.did == []
+
+
+@pytest.mark.parametrize("action", ["off", "cycle"])
+def test_a_drive_in_use_is_not_cut_beside_one_that_is_gone(
+    rig: Rig, action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bind(_: Host, spec: DriveSpec) -> Drive:
+        if spec.slot == "a":
+            raise RigTrouble("slot a: the drive is not there")
+        return drive(spec.slot)
+
+    def admit(_: Host, spec: DriveSpec, *__: object) -> None:
+        raise guard.Refused(f"{spec.slot} is mounted", ["mounted"])
+
+    monkeypatch.setattr(command, "bind", bind)
+    with monkeypatch.context() as with_b_mounted:
+        with_b_mounted.setattr(command, "admit", admit)
+        for words in (action,), (action, "--yes"):
+            code, out, err = rig.run("both", *words, outlets=[OF_BOTH])
+            assert (code, out) == (2, "")
+            assert "b is mounted" in err
+            assert "--yes" not in err
+    assert rig.stage.world.did == []
+    assert rig.run("both", action, outlets=[OF_BOTH])[0] == 3
+    assert rig.run("both", action, "--yes", outlets=[OF_BOTH])[0] == 0
+    assert rig.did == ["admitted b to cut power", "released b"] * 2
 
 
 def test_ctrl_c_in_an_unchecked_cycle_leaves_the_outlet_on(

@@ -90,10 +90,43 @@ def test_fedora_has_its_own_names(bare: Path) -> None:
     assert "openssh-clients" in done.stderr
 
 
-def test_without_root_and_sudo_it_says_so(bare: Path) -> None:
+def is_user(bare: Path, number: int) -> None:
     (bare / "id").unlink()
-    (bare / "id").write_text("#!/bin/sh\necho 1000\n")
+    (bare / "id").write_text(f"#!/bin/sh\necho {number}\n")
     (bare / "id").chmod(0o755)
+
+
+@pytest.mark.parametrize(("manager", "package"), [("apt-get", "uidmap"), ("dnf", "shadow-utils")])
+def test_only_an_ordinary_user_needs_what_builds_the_guest_without_root(
+    bare: Path, manager: str, package: str
+) -> None:
+    """mmdebstrap only recommends it, and is installed without what it recommends."""
+    (bare / manager).write_text("#!/bin/sh\nexit 1\n")
+    (bare / manager).chmod(0o755)
+    wanted = f"{package}: builds the guest without root"
+    is_user(bare, 1000)
+    assert wanted in run(bare, "--no-install", "hil").stderr
+    assert wanted in run(bare, "--no-install", "selftest").stderr
+    bench = run(bare, "--no-install", "hil", "--rig", "rigs/example-bench.yaml")
+    assert wanted not in bench.stderr
+    is_user(bare, 0)
+    assert wanted not in run(bare, "--no-install", "hil").stderr
+
+
+def test_packages_ask_nothing_while_they_are_installed_with_sudo(bare: Path) -> None:
+    """sudo hands on none of its caller's variables."""
+    says = 'echo "$1: $DEBIAN_FRONTEND" >&2; [ "$1" = update ]'
+    (bare / "apt-get").write_text(f"#!/bin/sh\n{says}\n")
+    (bare / "apt-get").chmod(0o755)
+    (bare / "env").symlink_to(shutil.which("env") or "/usr/bin/env")
+    (bare / "sudo").write_text('#!/bin/sh\nunset DEBIAN_FRONTEND\nexec "$@"\n')
+    (bare / "sudo").chmod(0o755)
+    is_user(bare, 1000)
+    assert "install: noninteractive" in run(bare, "hil").stderr
+
+
+def test_without_root_and_sudo_it_says_so(bare: Path) -> None:
+    is_user(bare, 1000)
     (bare / "apt-get").write_text("#!/bin/sh\nexit 1\n")
     (bare / "apt-get").chmod(0o755)
     done = run(bare, "hil")

@@ -13,7 +13,7 @@ from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Host, HostLost, open_host
 from leadline.host.journal import Journal
 from leadline.inventory.pdu import PduSpec
-from leadline.inventory.rig import HostSpec, Rig
+from leadline.inventory.rig import HostSpec, OutletSpec, Rig
 from leadline.live import Live
 from leadline.mend import mend
 from leadline.power.outlets import ENTRY
@@ -94,6 +94,22 @@ def test_outlets_are_mended_before_a_host_that_they_may_feed_is_asked(
         assert unit.contacts[2]
 
 
+def test_and_such_a_host_is_waited_for(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(station_module, "await_boot", lambda rig: iter([f"{rig.name} boots"]))
+    with VirtualPdu(4, lambda *_: None, tmp_path / "pdu", on=[1]):
+        spec = pdu_spec(tmp_path)
+        dead_run(outlet_of=spec)
+        feeds_it = OutletSpec(name="host", pdu="p", outlet=2, feeds="host")
+        for _ in range(2):
+            with open_station(bench, pdus=(spec,), outlets=(feeds_it,)):
+                pass
+    on_again, waits = bench.told.said
+    assert "is on again" in on_again
+    assert waits == "bench boots"
+
+
 def test_another_rigs_outlet_that_cannot_be_mended_is_only_said(
     bench: Bench, tmp_path: Path
 ) -> None:
@@ -107,7 +123,7 @@ def test_a_light_that_an_earlier_run_left_for_somebody_is_put_out(bench: Bench) 
     with open_host(HostSpec(reach="local")) as dying:
         slot = {"enclosure": "0x5003", "name": "Slot 07"}
         Journal(dying, "dead").open_entry(locate.ENTRY, slot)
-    mend([make_run(bench.folder).rigs["bench"]], "dead")
+    list(mend([make_run(bench.folder).rigs["bench"]], "dead"))
     with open_station(bench):
         pass
     (said,) = bench.told.said

@@ -233,6 +233,15 @@ def test_a_failed_build_says_why_and_leaves_nothing_half_done(
     assert not [path for path in cache.iterdir() if path.is_dir()]
 
 
+def test_a_build_without_root_and_without_user_namespaces_says_what_it_needs(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "E: unable to pick chroot mode automatically (use --mode for manual selection)"
+    play_mmdebstrap(tmp_path / "bin", monkeypatch, f"echo '{said}' >&2; exit 1")
+    with pytest.raises(RigTrouble, match=r"apt install uidmap .*shadow-utils.*/etc/subuid"):
+        image.ensure_image(lambda _: None)
+
+
 def test_what_a_killed_build_left_is_cleared_away(cache: Path, bootstrap: Path) -> None:
     left = cache / f"{image.recipe_hash()}.building-dead"
     left.mkdir(parents=True)

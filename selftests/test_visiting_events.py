@@ -8,8 +8,9 @@ from typing import cast
 import pytest
 
 from leadline.claims import NeverAsserted
-from leadline.drive.bind import Link
+from leadline.drive.bind import Controller, Link
 from leadline.errors import DriveFault, Inconclusive, RigTrouble
+from leadline.host.connection import HostLost
 from leadline.load.workload import random_read
 from leadline.station import Station, set_up
 from leadline.visiting import OpenVisit
@@ -20,6 +21,7 @@ __all__ = ["bench", "opened", "station"]  # fixtures
 DISABLED = "ata1.00: NCQ disabled due to excessive errors"
 GONE = "ata1.00: disable device"
 OTHERS = "ata2.00: NCQ disabled due to excessive errors"
+WARNS = "WARNING: CPU: 1 PID: 9 at block/blk-mq.c:100 blk_mq_start_request+0x1/0x2"
 HARMLESS = "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)"
 
 
@@ -75,6 +77,47 @@ def test_an_event_of_the_drive_comes_before_whatever_else_ended_the_test(
     assert failure.value.__cause__ is error
     assert failure.value.__notes__ == [f"and so the test ended: {error}"]
     assert len(events(bench)) == 1
+
+
+def test_what_the_kernel_blames_on_itself_is_the_rigs_trouble(
+    bench: Bench, opened: OpenVisit, watch: Watch, item: pytest.Item
+) -> None:
+    with (
+        pytest.raises(RigTrouble, match=r"(?s)blame: host.*No drive is to blame") as trouble,
+        opened.test(item),
+    ):
+        watch.says(WARNS)
+        raise Inconclusive("too little")
+    assert trouble.value.__notes__ == ["and so the test ended: too little"]
+    with pytest.raises(RigTrouble, match="kernel-warning"), opened.test(item):
+        watch.says(WARNS)
+    with pytest.raises(DriveFault, match="2 event"), opened.test(item):
+        watch.says(WARNS)
+        watch.says(DISABLED)
+    assert [kind for kind, _ in events(bench)] == ["kernel-warning"] * 3 + ["ncq-disabled"]
+
+
+@pytest.mark.parametrize("error", [DriveFault("it is another drive"), HostLost("gone")])
+def test_and_takes_nothing_from_a_fault_that_was_found_without_it(
+    opened: OpenVisit, watch: Watch, item: pytest.Item, error: Exception
+) -> None:
+    with pytest.raises(type(error), match=str(error)) as failure, opened.test(item):
+        watch.says(WARNS)
+        raise error
+    assert "kernel-warning" in failure.value.__notes__[0]
+
+
+def test_what_another_controller_does_is_not_this_drives_fault(
+    bench: Bench, opened: OpenVisit, watch: Watch, item: pytest.Item
+) -> None:
+    on = Controller("0000:00:1f.2", "8086:2922", "ahci", "host0")
+    opened.kernel_faults.drives[:] = [replace(opened.drive, controller=on)]
+    with opened.test(item):
+        watch.says("mpt3sas_cm0: fault_state(0x2622)!")
+        watch.says("ahci 0000:00:17.0: AHCI controller unavailable!")
+    assert events(bench) == []
+    with pytest.raises(DriveFault, match="controller-fault"), opened.test(item):
+        watch.says("ahci 0000:00:1f.2: AHCI controller unavailable!")
 
 
 @pytest.mark.parametrize("meanwhile", [HARMLESS, OTHERS])

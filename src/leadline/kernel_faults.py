@@ -5,13 +5,18 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from leadline.drive.bind import Drive
-from leadline.drive.kernel_events import KernelEvent, concerns
-from leadline.drive.kernel_watch import OVERRUN, lost_records
-from leadline.errors import RigTrouble
+from leadline.drive.kernel_events import KernelEvent
+from leadline.drive.kernel_watch import OVERRUN, is_about, lost_records
+from leadline.errors import DriveFault, RigTrouble, message_of
+from leadline.outcomes import Ended, ended_by
 from leadline.results.rows import event_row
 
 if TYPE_CHECKING:
     from leadline.station import Station
+
+_KERNELS_OWN = (
+    "  No drive is to blame for that: see `dmesg` on the rig, and reboot it or change its kernel"
+)
 
 
 class KernelFaults:
@@ -75,11 +80,29 @@ class KernelFaults:
             raise lost_records(self._station.host.name, lost)
         return faults
 
+    def judge(self, node_id: str, drive: Drive, error: BaseException | None = None) -> None:
+        """Raise what the new events make of a test, which has ended with `error` or well.
+
+        They are the drive's fault, unless the kernel blames all of them on itself: that is the
+        rig's trouble, and no more than a note on a fault that was found without them.
+        """
+        faults = self.new(node_id)
+        if not faults:
+            return
+        message = told(faults, drive)
+        if any(event.blame != "host" for event in faults):
+            judged: DriveFault | RigTrouble = DriveFault(message)
+        elif error is not None and ended_by(error) in (Ended.FAIL, Ended.ERROR):
+            error.add_note(message)
+            return
+        else:
+            judged = RigTrouble(f"{message}\n{_KERNELS_OWN}")
+        if error is not None:
+            judged.add_note(f"and so the test ended: {message_of(error)}")
+        raise judged from error
+
     def _concerns(self, event: KernelEvent) -> bool:
-        return any(
-            concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
-            for drive in self.drives
-        )
+        return any(is_about(event, drive) for drive in self.drives)
 
 
 def told(events: Sequence[KernelEvent], drive: Drive) -> str:

@@ -4,8 +4,9 @@ The next run calls this before it uses a rig, and `leadline hil` after its own c
 has ended, however it did.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from leadline.booting import await_boot, left_without_power
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import replay
@@ -22,25 +23,34 @@ AGENT_ENDS_S = 15.0
 def mend_outlets(here: Host, rigs: Sequence[Rig], logs: ByteLogs | None = None) -> list[str]:
     """Switch on the outlets that dead runs of this machine left off.
 
+    A host that has power again boots: `booting` has whose that is, and waits for it.
     Raises RigTrouble for those of `rigs` that cannot be; of other rigs', it is only said.
     """
     ports = {pdu.port for rig in rigs for pdu in rig.pdus}
     return restore_outlets(here, ports=ports, logs=logs)
 
 
-def mend_power(rigs: Sequence[Rig], logs: ByteLogs | None = None) -> list[str]:
+def mend_power(rigs: Sequence[Rig], logs: ByteLogs | None = None) -> Iterator[str]:
     """Do so before these rigs are asked for anything: a host without power answers nobody.
 
-    One sentence for each outlet; one that cannot be switched on is the business of its rig's
-    tests.
+    One sentence for each outlet, and for each host that is then waited for, at once, so take
+    them all; an outlet that cannot be switched on, or a host that does not come up, is the
+    business of its rig's tests.
     """
     if not any(rig.pdus for rig in rigs):
-        return []
+        return
     try:
         with open_host(HostSpec(reach="local")) as here:
-            return mend_outlets(here, rigs, logs)
+            cut = left_without_power(here, rigs)
+            yield from mend_outlets(here, rigs, logs)
     except RigTrouble as trouble:
-        return [f"an outlet could not be switched on again: {trouble}"]
+        yield f"an outlet could not be switched on again: {trouble}"
+        return
+    for rig in cut:
+        try:
+            yield from await_boot(rig)
+        except RigTrouble as trouble:
+            yield str(trouble)
 
 
 def mend_host(host: Host, rig: Rig, run_id: str) -> list[str]:
@@ -51,27 +61,29 @@ def mend_host(host: Host, rig: Rig, run_id: str) -> list[str]:
     return replay(host) + take_down_left(host, rig, holder_text(run_id))
 
 
-def mend(rigs: Sequence[Rig], run_id: str, logs: ByteLogs | None = None) -> list[str]:
+def mend(rigs: Sequence[Rig], run_id: str, logs: ByteLogs | None = None) -> Iterator[str]:
     """Mend what run `run_id` left, which has just ended, and what dead runs did.
 
     `rigs` without virtual ones that end right after this: they take their settings along.  One
-    sentence for each thing done, and for each that could not be.
+    sentence for each thing done, and for each that could not be, at once: take them all.
     """
-    said: list[str] = []
+    cut: list[Rig] = []
     try:
         with open_host(HostSpec(reach="local")) as here:
             try:
-                said += replay(here, run_id=run_id, patience=AGENT_ENDS_S)
+                yield from replay(here, run_id=run_id, patience=AGENT_ENDS_S)
             except RigTrouble as trouble:  # of a rig that is this machine; outlets are to go on
-                said.append(f"settings could not be given back: {trouble}")
-            said += mend_outlets(here, rigs, logs)
+                yield f"settings could not be given back: {trouble}"
+            cut = left_without_power(here, rigs)
+            yield from mend_outlets(here, rigs, logs)
     except RigTrouble as trouble:
-        said.append(f"an outlet could not be switched on again: {trouble}")
+        yield f"an outlet could not be switched on again: {trouble}"
     for rig in rigs:
         try:
+            if rig in cut:
+                yield from await_boot(rig)
             with open_host(rig.host) as host:
-                said += replay(host, run_id=run_id, patience=AGENT_ENDS_S)
-                said += mend_host(host, rig, run_id)
+                yield from replay(host, run_id=run_id, patience=AGENT_ENDS_S)
+                yield from mend_host(host, rig, run_id)
         except RigTrouble as trouble:
-            said.append(f"rig {rig.name}: settings could not be given back: {trouble}")
-    return said
+            yield f"rig {rig.name}: settings could not be given back: {trouble}"

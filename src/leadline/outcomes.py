@@ -27,6 +27,9 @@ class Ended(StrEnum):
 
 PASSED_CODE, FAILED_CODE, USAGE_CODE, RIG_CODE, INCONCLUSIVE_CODE = 0, 1, 2, 3, 4
 DEFECT_CODE, INTERRUPTED_CODE = 70, 130
+NOT_KEPT_CODE = 74
+"""Of pytest below `leadline hil`, to tell it that results could not be written: it has to do with
+pytest's own codes, which end at 5."""
 UNREAD_CODE = 141
 """As of any program whose reader has gone: what a shell makes of SIGPIPE."""
 

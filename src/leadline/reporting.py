@@ -6,14 +6,14 @@ JUnit XML has them too and xdist carries them.
 """
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import pytest
 
-from leadline.errors import message_of
+from leadline.errors import RigTrouble, message_of
 from leadline.inventory.stations import Route
-from leadline.outcomes import Ended, ended_by, exit_code
+from leadline.outcomes import NOT_KEPT_CODE, Ended, ended_by, exit_code
 from leadline.report.itinerary import itinerary_of
 from leadline.report.losses import losses, told
 from leadline.report.summary import SummaryRow, summary_table
@@ -164,7 +164,12 @@ class Reporter:
         self._announced = False
         self._rows: dict[str, SummaryRow] = {}
         self._broken: set[str] = set()
+        self._unkept = ""  # why results could not be written; the first time, if ever
+        self._session: pytest.Session | None = None
         self._started = time.monotonic()
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._session = session
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -196,16 +201,28 @@ class Reporter:
         if "outcome" not in facts or (report.when == "teardown" and not report.failed):
             return
         self._show(SummaryRow.from_facts(report.nodeid, facts))
-        self._record.add(
-            OutcomeRow(
-                cell=facts["cell"] or None,
-                claim=facts["claim"],
-                node=report.nodeid,
-                outcome=facts["outcome"],
-                message=facts["message"],
-                seconds=report.duration,
-            )
+        row = OutcomeRow(
+            cell=facts["cell"] or None,
+            claim=facts["claim"],
+            node=report.nodeid,
+            outcome=facts["outcome"],
+            message=facts["message"],
+            seconds=report.duration,
         )
+        self._keep(lambda: self._record.add(row))
+
+    def _keep(self, write: Callable[[], None]) -> None:
+        """Write to the results; where they cannot be written (a full disk), the run stops.
+
+        To pytest an error in a hook is a defect, and it would say so at length.
+        """
+        try:
+            write()
+        except RigTrouble as trouble:
+            self._unkept = self._unkept or message_of(trouble)
+            with_workers = self._config.pluginmanager.get_plugin("dsession")
+            for stops in filter(None, (self._session, with_workers)):
+                stops.shouldstop = "results could not be written"
 
     def _show(self, row: SummaryRow) -> None:
         """Have the row in the table, unless the test ended worse before, as the exit code says."""
@@ -232,11 +249,16 @@ class Reporter:
             text = summary_table(list(self._rows.values()), seconds, width)
             terminalreporter.write(text)
             terminalreporter.write_line(f"results: {self._record.directory}")
+        if self._unkept:
+            terminalreporter.write_line(f"leadline: {self._unkept}", red=True)
 
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
-        if self._config.option.gate is None:  # else `leadline hil` writes the code that counts
-            self._record.end(int(exitstatus))
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        below_hil = self._config.option.gate is not None  # which writes the code that counts
+        if not below_hil:
+            self._keep(lambda: self._record.end(int(exitstatus)))
         self._record.close()
+        if self._unkept:
+            session.exitstatus = NOT_KEPT_CODE if below_hil else exitstatus or 1
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from typing import Self, cast
 
 import pytest
 
+from leadline.booting import await_boot, left_without_power
 from leadline.builds import last_build
 from leadline.drive.kernel_watch import KernelWatch
 from leadline.drive.locate import put_out
@@ -49,7 +51,10 @@ class Station:
             folder = folder_of_run(run.results, run.id)
             self.byte_logs: ByteLogs = opening.enter_context(ByteLogs(folder, live.say))
             self.here: Host = opening.enter_context(open_host(HostSpec(reach="local")))
+            cut = left_without_power(self.here, [rig])
             for sentence in mend_outlets(self.here, [rig], self.byte_logs):
+                live.say(sentence)
+            for sentence in chain.from_iterable(map(await_boot, cut)):
                 live.say(sentence)
             self.here_journal = opening.enter_context(Journal(self.here, run.id))
             self.host: Host = opening.enter_context(open_host(rig.host))

@@ -24,7 +24,7 @@ from leadline.drive.ladder import Ladder, climb
 from leadline.drive.pair import Pair
 from leadline.drive.request_limits import RequestLimits
 from leadline.drive.said import says
-from leadline.errors import DriveFault, RigTrouble, message_of, put_back_after
+from leadline.errors import RigTrouble, put_back_after
 from leadline.evidence import needed_seconds
 from leadline.flashing import flash, runs
 from leadline.host.hugepages import reserved
@@ -34,7 +34,7 @@ from leadline.inventory.must import overlooked
 from leadline.inventory.plan import Visit
 from leadline.judge import SliceJudge
 from leadline.judging import Measured, judge_for
-from leadline.kernel_faults import KernelFaults, told
+from leadline.kernel_faults import KernelFaults
 from leadline.load.fio import FIO_MINIMUM, run_slices
 from leadline.load.jobs import hugepages_needed
 from leadline.load.slices import Slice, SliceSetting, offered_for
@@ -368,7 +368,7 @@ class OpenVisit:
 
     @contextmanager
     def test(self, item: pytest.Item) -> Iterator[None]:
-        """A test's call: what the kernel said of the drive meanwhile, or in its setup, fails it.
+        """A test's call: what the kernel said of the drive meanwhile, or in its setup, ends it.
 
         So does a claim that it leaves unasserted, by a load of its fixtures too: those are there
         before the call.
@@ -377,11 +377,7 @@ class OpenVisit:
             yield
         # A skip and a fail are no Exceptions, and the drive has done what it has done.
         except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:
-            faults = self.kernel_faults.new(item.nodeid)
-            if faults:
-                fault = DriveFault(told(faults, self.drive))
-                fault.add_note(f"and so the test ended: {message_of(error)}")
-                raise fault from error
+            self.kernel_faults.judge(item.nodeid, self.drive, error)
             if isinstance(error, NothingOnRecord | NotPromised | NotJudgedHere):
                 item.stash[RECORDED] = isinstance(error, NotJudgedHere)
                 pytest.skip(str(error))
@@ -389,9 +385,7 @@ class OpenVisit:
         finally:
             judges, self._judges = self._judges, []
             self.station.live.clear()
-        faults = self.kernel_faults.new(item.nodeid)
-        if faults:
-            raise DriveFault(told(faults, self.drive))
+        self.kernel_faults.judge(item.nodeid, self.drive)
         forgotten = [claim for of, judge in judges if of is item for claim in judge.unasserted()]
         if forgotten:
             raise NeverAsserted(

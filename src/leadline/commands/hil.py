@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 import leadline
 from leadline.commands.options import add_results
-from leadline.errors import Misuse
+from leadline.errors import Misuse, RigTrouble
 from leadline.flash_record import Unfinished, settle, unfinished
 from leadline.host.connection import open_host
 from leadline.inventory.matrix import load_matrix
@@ -29,7 +29,15 @@ from leadline.inventory.plan import plan
 from leadline.inventory.rig import HostSpec, Rig, load_rig
 from leadline.inventory.stations import Route, route_of
 from leadline.mend import mend, mend_power
-from leadline.outcomes import DEFECT_CODE, INTERRUPTED_CODE, USAGE_CODE, Ended, ended_by, exit_code
+from leadline.outcomes import (
+    DEFECT_CODE,
+    INTERRUPTED_CODE,
+    NOT_KEPT_CODE,
+    USAGE_CODE,
+    Ended,
+    ended_by,
+    exit_code,
+)
 from leadline.power.byte_log import ByteLogs, folder_of_run
 from leadline.preflight import refuse_absent
 from leadline.report.losses import losses
@@ -150,10 +158,15 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
                 for sentence in mend(lasting, run_id, logs):
                     _tell(sentence)
     except BaseException as error:
-        record.end(INTERRUPTED_CODE if signals.count else exit_code([ended_by(error)]))
+        with suppress(RigTrouble):  # it would hide why
+            record.end(INTERRUPTED_CODE if signals.count else exit_code([ended_by(error)]))
         raise
     final = _translate(code, record, interrupted=signals.count > 0, usual=USUAL in words)
-    record.end(final)
+    try:
+        record.end(final)
+    except RigTrouble:
+        if code != NOT_KEPT_CODE:  # else pytest has said so
+            raise
     return final, record
 
 
@@ -329,7 +342,8 @@ def _translate(code: int, record: Record, *, interrupted: bool, usual: bool) -> 
     """
     if interrupted:
         return INTERRUPTED_CODE
-    found = exit_code(Ended(row.outcome) for row in record.outcomes())
+    not_kept = [Ended.ERROR] if code == NOT_KEPT_CODE else []
+    found = exit_code([*(Ended(row.outcome) for row in record.outcomes()), *not_kept])
     if code == _PYTEST_INTERRUPTED:  # so it says of -x with several workers, too
         return found or INTERRUPTED_CODE
     if code == _PYTEST_USAGE:
@@ -337,7 +351,7 @@ def _translate(code: int, record: Record, *, interrupted: bool, usual: bool) -> 
     if code == _PYTEST_NO_TESTS:
         _tell(f"no test was selected ({_WITHOUT_M if usual else _FOR_NO_DRIVE})")
         return USAGE_CODE
-    if code not in (0, 1):
+    if code not in (0, 1, NOT_KEPT_CODE):
         return DEFECT_CODE
     return found or code
 

@@ -32,9 +32,10 @@ OUTLET is the name of an outlet in the rig file.  Several are switched together,
 different PDUs side by side; disks with a spin_up_gap_s are switched on one after the other.
 
 Before off and cycle the write guard is asked about every drive that goes dark: a drive in
-use is refused, and nothing overrides that.  Where it cannot be asked (the host does not
-answer, a drive is not there, or has another outlet that was not named), --yes is needed, and
-then only the outlets themselves are verified.
+use is refused, as is the machine that Leadline runs on, and nothing overrides that.  Where
+it cannot be asked (the host does not answer, a drive is not there, or has another outlet that
+was not named), --yes is needed, and then only the outlets themselves are verified; the other
+drives are asked about all the same.
 
 An outlet whose PDU cannot tell its state is reported as unverified, never as on or off.
 
@@ -74,7 +75,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="cut the power without flushing the drives or shutting the host down",
     )
     parser.add_argument(
-        "--yes", action="store_true", help="go on where the drives on the outlets cannot be checked"
+        "--yes",
+        action="store_true",
+        help="go on where not all the drives can be checked",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=run, passes_rest=True)

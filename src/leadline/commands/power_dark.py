@@ -3,10 +3,12 @@
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
+from itertools import chain
 from typing import Any, Literal
 
+from leadline.booting import await_boot, left_without_power
 from leadline.commands.power_said import of_each, of_switched
 from leadline.drive.bind import Drive, bind, scan
 from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
@@ -43,14 +45,15 @@ def go_dark(
 ) -> dict[str, Any]:
     """Cut the power of these outlets together; what was done, as `power_said` has it.
 
-    Where the drives on them cannot be checked: with `yes` without them, else RigTrouble.
+    Where not all drives on them can be checked: with `yes` without those, else RigTrouble.
     Raises Misuse for what the write guard refuses, DriveFault for a drive that comes back
     worse.
     """
     with ExitStack() as stack:
         here = stack.enter_context(open_host(HostSpec(reach="local")))
+        cut_before = left_without_power(here, [rig])
         for sentence in mend_outlets(here, [rig], logs):
-            print(f"leadline: {sentence}", file=sys.stderr)
+            _tell(sentence)
         holder = holder_text("power")
         for port in sorted({rig.pdu_of(outlet).port for outlet in outlets}):
             stack.enter_context(take(here, of_pdu(port), holder, patience=TURN_S))
@@ -58,15 +61,20 @@ def go_dark(
         if action == "off" and not any(map(_may_be_on, supplies)):
             off = {"on": False, "verified": True}
             return of_each(outlets, [off] * len(outlets)) | {"drives": []}
+        host = here if rig.host.reach == "local" else None
         try:
+            for sentence in chain.from_iterable(map(await_boot, cut_before)):
+                _tell(sentence)
             host = stack.enter_context(open_host(rig.host, deadline=HOST_S))
             drives = _bound(rig, outlets, host, stack)
         except LeaseTaken:
             raise  # somebody tests a drive on it: no --yes cuts their power
         except RigTrouble as trouble:
+            specs = _going_dark(rig, outlets)
+            if host is not None:
+                _ask_for_the_rest(host, specs, outlets)
             if not yes:
                 raise _not_checked(outlets, trouble) from trouble
-            specs = _going_dark(rig, outlets)
             return of_switched(outlets, _unchecked(specs, supplies, here, action)) | {"drives": []}
         feeds: Feeds = "host" if _feed_a_host(outlets) else "drive"
         if feeds == "drive":
@@ -80,6 +88,10 @@ def go_dark(
         each = {"on": action == "cycle" if verified else None, "verified": verified}
         slots = [drive.spec.slot for drive in drives]
         return of_each(outlets, [each] * len(outlets)) | done | {"drives": slots}
+
+
+def _tell(sentence: str) -> None:
+    print(f"leadline: {sentence}", file=sys.stderr)
 
 
 def _may_be_on(supply: Supply) -> bool:
@@ -117,6 +129,25 @@ def _refuse_half(rig: Rig, outlets: Sequence[OutletSpec], spec: DriveSpec) -> No
             f"{rig.path}: {_listed(missing)} feeds the same as {_listed(outlets)}, so nothing goes "
             f"dark without it; name all of them{all_of_it}"
         )
+
+
+def _ask_for_the_rest(
+    host: Host, specs: Sequence[DriveSpec], outlets: Sequence[OutletSpec]
+) -> None:
+    """Have the write guard refuse what it can be asked about, where something cannot be checked.
+
+    One drive that is gone says nothing of those beside it, nor whose host goes dark.  Raises
+    Misuse: whatever `yes` says, and before it is said that `yes` would do.
+    """
+    free: list[Drive] = []
+    for spec in specs:
+        with suppress(RigTrouble):
+            drive = bind(host, spec)
+            admit(host, spec, drive, "cut power").release()  # it comes back with a new node
+            free.append(drive)
+    if _feed_a_host(outlets):
+        with suppress(RigTrouble):
+            admit_host(host, free).release()
 
 
 def _not_checked(outlets: Sequence[OutletSpec], trouble: RigTrouble) -> RigTrouble:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import unified_diff
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,7 @@ def _conclude(
 
 def _open(rig: "Rig", logs: "ByteLogs", stack: ExitStack) -> _Open:
     """Outlets of dead runs first, then the PDUs, the host, and the lease of every drive."""
+    from leadline.booting import await_boot, left_without_power
     from leadline.host.connection import open_host
     from leadline.host.lease import holder_text, take
     from leadline.inventory.rig import HostSpec
@@ -143,8 +145,9 @@ def _open(rig: "Rig", logs: "ByteLogs", stack: ExitStack) -> _Open:
     from leadline.power.pdu import open_pdu
 
     here = stack.enter_context(open_host(HostSpec(reach="local")))
+    cut = left_without_power(here, [rig])
     mended = mend_outlets(here, [rig], logs)
-    for sentence in mended:
+    for sentence in chain(mended, *map(await_boot, cut)):
         _tell(sentence)
     pdus = {spec.name: stack.enter_context(open_pdu(spec, log=logs.of(spec))) for spec in rig.pdus}
     host = stack.enter_context(open_host(rig.host))

@@ -52,6 +52,23 @@ _COMMAND = re.compile(r"failed command: ([A-Z][A-Z /]*[A-Z])")
 _OUTCOME = re.compile(r"Emask 0x[0-9a-f]{1,8} \(([^)]{1,60})\)")
 _FLAGS = re.compile(r"(?:SError|error): \{[^}]{0,200}\}|irq_stat 0x[0-9a-f]+, [^;\n]+")
 
+# Which controller a message is about that names no device: some have its PCI address.
+_CONTROLLER = re.compile(
+    r"(?P<driver>ahci|mvsas|pm80xx) (?P<pci>[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]):"
+    r"|drivers/scsi/(?P<directory>mvsas|pm8001)/|(?P<libsas>sas: )"
+    r"|(?P<mpt>mpt[23]sas)_cm\d+:"
+)
+# By what messages call them: one driver has both generations of its HBAs, and says which.
+_DRIVERS = {
+    "ahci": ("ahci",),
+    "mvsas": ("mvsas",),
+    "pm80xx": ("pm80xx",),
+    "pm8001": ("pm80xx",),
+    "mpt2sas": ("mpt2sas", "mpt3sas"),
+    "mpt3sas": ("mpt2sas", "mpt3sas"),
+}
+_NOT_LIBSAS = ("ahci", "ata_piix", "mpt2sas", "mpt3sas")
+
 _CONTINUATIONS = 6  # a mail program breaks a message into a few lines, not into a page
 _LINES_KEPT = 200  # of one event
 _LINES_SHOWN = 6  # in its text
@@ -102,11 +119,26 @@ def ncq_disabled(events: Iterable[KernelEvent]) -> bool:
 
 def concerns(event: KernelEvent, *, ata_port: str | None, name: str, hctl: str) -> bool:
     """Whether the event is about the drive on `ata_port` ("ata1"), named `name` ("sda") and
-    addressed `hctl` ("0:0:0:0").  An event without a device is about every drive."""
+    addressed `hctl` ("0:0:0:0").  An event without a device may be about any drive of the host,
+    but for what `may_be_of` rules out."""
     device = event.device
     if device is None or device in (name, hctl):
         return True
     return ata_port is not None and (device == ata_port or device.startswith(f"{ata_port}."))
+
+
+def may_be_of(event: KernelEvent, *, driver: str, pci_address: str) -> bool:
+    """Whether the event may be about a drive on this controller, whose fields are empty where
+    they are not known: one without a device often names the controller that it is about."""
+    named = None if event.device else _CONTROLLER.match(event.text)
+    if named is None:
+        return True
+    if named["pci"] and pci_address:
+        return named["pci"] == pci_address
+    if named["libsas"]:
+        return driver not in _NOT_LIBSAS
+    drivers = _DRIVERS[named["driver"] or named["directory"] or named["mpt"]]
+    return not driver or driver in drivers
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from typing import Self
 from uuid import uuid4
 
 from leadline.drive.bind import Drive
-from leadline.drive.kernel_events import EventParser, KernelEvent, concerns
+from leadline.drive.kernel_events import EventParser, KernelEvent, concerns, may_be_of
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, Running
 
@@ -190,7 +190,7 @@ class KernelWatch:
         self._barrier()
         events = self._log.events()[mark:]
         if drive:
-            events = tuple(event for event in events if _is_about(event, drive))
+            events = tuple(event for event in events if is_about(event, drive))
         lost = next((event for event in events if event.kind == OVERRUN), None)
         if lost and not any(event.is_error for event in events):
             raise lost_records(self._host.name, lost)
@@ -249,5 +249,9 @@ class KernelWatch:
         self._follow()
 
 
-def _is_about(event: KernelEvent, drive: Drive) -> bool:
+def is_about(event: KernelEvent, drive: Drive) -> bool:
+    """Whether the event may be about the drive, as it was bound."""
+    on = drive.controller
+    if not may_be_of(event, driver=on.driver, pci_address=on.pci_address):
+        return False
     return concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)

@@ -63,6 +63,7 @@ PACKAGES: dict[str, Package] = {
     "qemu-img": Package("qemu-utils", "qemu-img"),
     "nbdkit": Package("nbdkit", "nbdkit"),
     "mmdebstrap": Package("mmdebstrap", "mmdebstrap"),
+    "newuidmap": Package("uidmap", "shadow-utils", "--help"),
     "fusermount3": Package("fuse3", "fuse3", "-V"),
     "blktrace": Package("blktrace", "blktrace", "-V"),
     "blkparse": Package("blktrace", "blktrace", "-V"),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from leadline.drive.ask import Identity, who_is
 from leadline.drive.bind import Drive, Seen, bind, scan
-from leadline.drive.kernel_events import KernelEvent, concerns
-from leadline.drive.kernel_watch import KernelWatch
+from leadline.drive.kernel_events import KernelEvent
+from leadline.drive.kernel_watch import KernelWatch, is_about
 from leadline.drive.locate import light, slot_of
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host
@@ -146,8 +146,7 @@ class Sight:
         return tuple(
             event
             for event in history.events
-            if concerns(event, ata_port=drive.ata_port, name=drive.name, hctl=drive.hctl)
-            and event.seconds >= (attached or 0.0)
+            if is_about(event, drive) and event.seconds >= (attached or 0.0)
         )
 
     def link_up_at(self, not_before: float) -> float | None:

@@ -254,13 +254,24 @@ def _bootstrap(tar: Path, log: Path, say: Say) -> None:
             raise
         if process.returncode != 0:
             said = log.read_text(errors="replace")
-            full = "No space left on device" in said
             raise RigTrouble(
                 f"the guest image cannot be built: mmdebstrap ended with {process.returncode} "
-                f"(all it said: {log})"
-                + ("; the disk is full: make room, or set TMPDIR" if full else "")
-                + last_lines(said)
+                f"(all it said: {log}){_remedy(said)}{last_lines(said)}"
             )
+
+
+def _remedy(said: str) -> str:
+    """What helps against what mmdebstrap complains of; empty where nobody knows."""
+    if "No space left on device" in said:
+        return "; the disk is full: make room, or set TMPDIR"
+    if "unable to pick chroot mode automatically" in said:
+        return (
+            "; without root it needs newuidmap, and user namespaces: "
+            f"{install_hint('newuidmap')}; see that your user has a range of ids in /etc/subuid "
+            "and in /etc/subgid (usermod --add-subuids, --add-subgids), and that `unshare --user "
+            "--map-root-user true` works"
+        )
+    return ""
 
 
 def _end(process: subprocess.Popen[bytes], why: BaseException) -> None:
