@@ -171,6 +171,47 @@ def test_a_probe_that_offers_nothing_says_nothing_of_the_drive(
         overlap.probe(cast(Host, WithoutItsEngine()), sata_drive())
 
 
+ONE_BY_ONE = "\n".join(LIBATA.splitlines()[-2:])
+
+
+class InTurn:
+    """A rig on which fio's reads of a size show this in the trace."""
+
+    name = "rig"
+
+    def __init__(self, **traces: str) -> None:
+        self.traces = traces
+        self.sizes: list[str] = []
+        self.versions: dict[str, str] = {}
+
+    def run(self, argv: list[str], **_: object) -> SimpleNamespace:
+        self.sizes.append(next(each for each in argv if each.startswith("--bs=")))
+        return SimpleNamespace(exit_code=0, stdout=b"", stderr=b"")
+
+    def read_file(self, path: str) -> bytes:
+        return (self.traces["small"] if len(self.sizes) == 1 else self.traces["large"]).encode()
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "asked", "most"),
+    [
+        (LIBATA, "", 1, 2),
+        (ONE_BY_ONE, LIBATA, 2, 2),
+        (ONE_BY_ONE, ONE_BY_ONE, 2, 1),
+    ],
+)
+def test_larger_reads_decide_where_small_ones_did_not_overlap(
+    monkeypatch: pytest.MonkeyPatch, small: str, large: str, asked: int, most: int
+) -> None:
+    """As of a drive that is done with 4 KiB before a busy host has sent the next."""
+    monkeypatch.setattr(tracing, "instance", instance)
+    monkeypatch.setattr(overlap, "_watch", lambda *_: None)
+    host = InTurn(small=small, large=large)
+    seen = overlap.probe(cast(Host, host), sata_drive())
+    assert seen.most == most
+    assert host.sizes == ["--bs=4096", f"--bs={512 * 1024}"][:asked]
+
+
 def test_the_page_says_how_much_is_read_for_it() -> None:
     page = Path(__file__).parents[1] / "docs" / "explanation" / "ncq-ladder.md"
     assert f"{overlap.READS} reads" in page.read_text()

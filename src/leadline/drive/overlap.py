@@ -22,6 +22,8 @@ Source = Literal["libata", "scsi"]
 
 READS = 64
 OFFERED_DEPTH = 8
+READ_BYTES = 4096
+LARGE_BYTES = 512 * 1024  # takes any drive long enough for the next to be sent meanwhile
 RUNTIME_MS = 500  # a slow disk ends the probe here, a fast one after READS
 DEADLINE_S = 60.0  # one SCSI timeout of 30 s and the recovery after it
 
@@ -103,15 +105,27 @@ class _Step(NamedTuple):
 def probe(host: Host, drive: Drive) -> Overlap:
     """Offer a few queued reads and watch them reach the drive; it reads and changes nothing.
 
+    Larger ones decide where none overlapped: a drive may be done with 4 KiB before a busy host
+    has sent the next.
+
     Raises TracingMissing when the kernel cannot show it, DriveFault when the reads do
     not end within a minute, RigTrouble when fio is missing or ends before it has read.
     """
+    seen = _seen(host, drive, READ_BYTES)
+    if seen.queued == 0 or seen.most > 1:
+        return seen
+    larger = _seen(host, drive, LARGE_BYTES)
+    return larger if larger.most > 1 else seen
+
+
+def _seen(host: Host, drive: Drive, block_bytes: int) -> Overlap:
     source: Source = "libata" if drive.link else "scsi"
+    argv = _fio(drive.node, block_bytes)
     with tracing.instance(host, drive) as instance:
         _watch(host, instance, drive, source)
         try:
             # Failed reads are seen by the kernel log's watch; here the trace is what counts.
-            done = host.run(_fio(drive.node), deadline=DEADLINE_S, check=False)
+            done = host.run(argv, deadline=DEADLINE_S, check=False)
             overhear(host, "fio", done.stdout.partition(b";fio-")[2])
         except DeadlinePassed as error:
             raise DriveFault(
@@ -122,7 +136,7 @@ def probe(host: Host, drive: Drive) -> Overlap:
     seen = read_trace(text, source, _place(drive, source))
     if done.exit_code and not any("READ" in name for name in seen.opcodes):
         # It offered nothing: its engine is missing, say.  That is not the drive's doing.
-        raise ProgramFailed(host.name, _fio(drive.node), done.exit_code, done.stdout, done.stderr)
+        raise ProgramFailed(host.name, argv, done.exit_code, done.stdout, done.stderr)
     return seen
 
 
@@ -199,7 +213,7 @@ def _place(drive: Drive, source: Source) -> tuple[int, ...]:
     return tuple(int(number) for number in drive.hctl.split(":"))
 
 
-def _fio(node: str) -> list[str]:
+def _fio(node: str, block_bytes: int) -> list[str]:
     """Rounds of OFFERED_DEPTH reads submitted together, so that even a fast drive shows overlap.
 
     (Threads that read one each do not: a drive that takes 0.3 ms held 3 of 8.)
@@ -213,7 +227,7 @@ def _fio(node: str) -> list[str]:
         "--rw=randread",
         "--randrepeat=0",
         "--norandommap",
-        "--bs=4096",
+        f"--bs={block_bytes}",
         "--ioengine=libaio",
         f"--iodepth={OFFERED_DEPTH}",
         f"--iodepth_batch_submit={OFFERED_DEPTH}",
