@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.fault_cases import CUT, READ_BACK
+from bench.fault_case import CUT, READ_BACK
 from bench.fault_rig import PACKAGE, Ran, Seeded, hil, running
 from leadline.inventory.document import read
 

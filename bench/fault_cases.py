@@ -7,99 +7,37 @@ the faulty one is healthy, and the same tests must pass there.
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
-from bench.fault_rig import CAPACITY, HEALTHY, Seeded
+from bench.fault_case import (
+    ADVERTISED,
+    ALLOWED,
+    BACK,
+    BESIDE,
+    EIGHT,
+    FAULTY,
+    LADDER,
+    NO_DIP,
+    OFF,
+    READY,
+    SIZE,
+    Case,
+    Right,
+    ide,
+    sata,
+    scsi,
+)
+from bench.fault_data_cases import flushes_in_part, ignores_flush, loses_unflushed, misreads
+from bench.fault_rig import CAPACITY, Seeded
 from leadline.drive import queue_depth
 from leadline.drive.bind import Drive, bind
 from leadline.drive.kernel_watch import LOG
 from leadline.host.connection import Host, open_host
 from leadline.inventory.rig import Rig
 
-Right = Mapping[str, tuple[str, str]]
-"""By claim: the outcome, and what must be found in what is said of it (a regular expression)."""
-
-EIGHT, OFF, NO_DIP = "depth_8_over_depth_1", "ncq_off_over_on", "no_dip"
-ADVERTISED, LADDER = "drive_advertises_ncq", "ncq_ladder_holds"
-ALLOWED = "kernel_allows_a_queue"
-READ_BACK = "every_read_beside_queued_writes_returns_what_was_written"
-CUT = "flushed_writes_outlast_a_power_cut_in_the_middle_of_the_load"
-BACK, READY = "drive_comes_back_as_itself", "ready_s"
-SIZE = "request_size"
-WORDS = {
-    EIGHT: "depth_8_is",
-    OFF: "switching_ncq_off",
-    NO_DIP: "no_depth_is_slower",
-    "no_collapse": "deepest_queue",
-    ADVERTISED: "advertises",
-    LADDER: "ladder",
-    ALLOWED: "kernel_allows",
-    "streams_ncq_on_over_off": "(streams_are_not_slower and 1.0-4)",
-    READ_BACK: "every_read_beside",
-    CUT: "flushed_writes_outlast",
-    BACK: "comes_back",
-    READY: "ready_in_time",
-    SIZE: "(arrive_as_large and 1024k)",
-}
-"""By which words pytest chooses the test of each claim."""
-LOST = r"after an abrupt power cut, \d+ of \d+ sectors are wrong\. The first: LBA \d+ holds "
 DISABLED = "NCQ disabled due to excessive errors"
 ENOUGH_READS = 30
 """libata has given up queueing by then: it does after some ten errors."""
 PATIENCE_S = 300.0
-
-
-FAULTY, BESIDE = "faulty", "beside"
-"""The slots."""
-
-
-def nothing(rig: Rig) -> None:
-    """What most cases do beside their tests."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One fault, seeded.
-
-    `before` is called with the rig, which is up, and `meanwhile` while the tests run.  `loses`
-    where something must have been lost, and may.
-    """
-
-    name: str
-    seeded: str
-    drives: tuple[Seeded, ...]
-    right: Right
-    kernel_arguments: str = ""
-    before: Callable[[Rig], None] = nothing
-    meanwhile: Callable[[Rig], None] = nothing
-    loses: bool = False
-
-    def right_for(self, slot: str) -> Right:
-        """What must come of the tests on one of the drives: beside the fault, that they pass."""
-        return self.right if slot == FAULTY else dict.fromkeys(self.right, ("pass", ""))
-
-    @property
-    def words(self) -> list[str]:
-        """The arguments of `leadline hil`."""
-        chosen = " or ".join(WORDS[claim] for claim in self.right)
-        return ["--allow-writes", "--no-excuses", "-m", "acceptance", "-k", chosen]
-
-
-def sata(profile: Mapping[str, object]) -> tuple[Seeded, Seeded]:
-    """A SATA drive that is so, and a healthy one beside it."""
-    return Seeded(FAULTY, {**HEALTHY, **profile}), Seeded(BESIDE)
-
-
-def ide(kind: str = "SSD", queue_depth: int = 32) -> tuple[Seeded, Seeded]:
-    """A drive on a controller that has no queue, and a healthy one on one that has."""
-    return Seeded(FAULTY, bus="ide", kind=kind, queue_depth=queue_depth), Seeded(BESIDE)
-
-
-def scsi(profile: Mapping[str, object]) -> tuple[Seeded, Seeded]:
-    """The same of SCSI, each on an outlet of its own."""
-    profile = {**HEALTHY, **profile}
-    faulty = Seeded(FAULTY, profile, "virtio-scsi", kind="SCSI SSD", queue_depth=128)
-    return faulty, replace(faulty, slot=BESIDE, profile=HEALTHY)
 
 
 def serialises(chance: random.Random) -> Case:
@@ -197,37 +135,11 @@ def another(chance: random.Random) -> Case:
     return Case("V11", f"comes back with {what} {value}", scsi(profile), right)
 
 
-def flushes_in_part(chance: random.Random) -> Case:
-    one_in = chance.randint(50, 400)
-    profile = {"faults": {"partial_flush": {"one_in": one_in}}}
-    seeded = f"a flush leaves out one stretch in {one_in}"
-    return Case("V12", seeded, scsi(profile), {CUT: ("fail", LOST)})
-
-
-def loses_unflushed(chance: random.Random) -> Case:
-    cache = chance.choice([32, 64, 128]) << 20
-    drives = scsi({"cache_bytes": cache})
-    seeded = f"a volatile cache of {cache >> 20} MiB"
-    return Case("V13", seeded, drives[:1], {CUT: ("pass", "")}, loses=True)
-
-
-def misreads(chance: random.Random) -> Case:
-    one_in = chance.randint(20, 150)
-    profile = {"faults": {"wrong_data": {"one_in": one_in}}}
-    right = {READ_BACK: ("fail", r"wrong sectors: LBA \d+ holds |The first: LBA \d+ holds ")}
-    return Case("V14", f"one queued read in {one_in} has other data", scsi(profile), right)
-
-
 def large_fail(chance: random.Random) -> Case:
     over = chance.choice([128, 256, 384])
     profile = {"faults": {"large_requests": {"over_kib": over}}}
     right = {SIZE: ("fail", "requests of this size fail|the kernel logged")}
     return Case("V16", f"requests above {over} KiB fail", scsi(profile), right)
-
-
-def ignores_flush(chance: random.Random) -> Case:
-    profile = {"faults": {"ignore_flush": True}}
-    return Case("V21", "ignores flush", scsi(profile), {CUT: ("fail", LOST)})
 
 
 def noisy(chance: random.Random) -> Case:

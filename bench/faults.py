@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import fault_twins
-from bench.fault_cases import CASES, FAULTY, UNTRIED, Case
+from bench.fault_case import FAULTY, Case
+from bench.fault_cases import CASES, UNTRIED
 from bench.fault_rig import Ran, hil, running, settings_of
 from leadline.results.record import FILE_NAME
 

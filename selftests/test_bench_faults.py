@@ -12,7 +12,8 @@ import pytest
 
 from bench import __main__ as front
 from bench import fault_twins, faults
-from bench.fault_cases import BESIDE, CASES, FAULTY, UNTRIED, Case
+from bench.fault_case import BESIDE, FAULTY, Case
+from bench.fault_cases import CASES, UNTRIED
 from bench.fault_rig import Ran, write_files
 from bench.faults import Tried, carry_out, drawn, measure, settled, wrong_of
 from leadline.errors import RigTrouble
