@@ -1,6 +1,8 @@
 """What a case of a seeded fault is: its drives, the tests that are there for it, what is right."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from bench.fault_rig import HEALTHY, Seeded
@@ -46,7 +48,7 @@ class Case:
     """One fault, seeded.
 
     `before` is called with the rig, which is up, and `meanwhile` while the tests run.  `loses`
-    where something must have been lost, and may.
+    where something must have been lost, and may.  `purpose` is the mark of the suite's tests.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Case:
     before: Callable[[Rig], None] = nothing
     meanwhile: Callable[[Rig], None] = nothing
     loses: bool = False
+    purpose: str = "acceptance"
 
     def right_for(self, slot: str) -> Right:
         """What must come of the tests on one of the drives: beside the fault, that they pass."""
@@ -65,8 +68,20 @@ class Case:
     @property
     def words(self) -> list[str]:
         """The arguments of `leadline hil`."""
-        chosen = " or ".join(WORDS[claim] for claim in self.right)
-        return ["--allow-writes", "--no-excuses", "-m", "acceptance", "-k", chosen]
+        return [*self.whole_words, "-k", " or ".join(WORDS[claim] for claim in self.right)]
+
+    @property
+    def whole_words(self) -> list[str]:
+        """The arguments that run all tests."""
+        return ["--allow-writes", "--no-excuses", "-m", self.purpose]
+
+    @contextmanager
+    def beside_the_tests(self, rig: Rig) -> Iterator[None]:
+        """While the block lasts, `meanwhile` runs in a thread; what it raises is raised here."""
+        with ThreadPoolExecutor(1) as pool:
+            acting = pool.submit(self.meanwhile, rig)
+            yield
+            acting.result()
 
 
 def sata(profile: Mapping[str, object]) -> tuple[Seeded, Seeded]:

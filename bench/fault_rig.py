@@ -80,8 +80,13 @@ class Ran:
 
     def outcomes(self, slot: str) -> dict[str, tuple[str, str]]:
         """Outcome and message by claim, of the tests on one drive."""
-        rows = [row for row in self.summary["outcomes"] if row["cell"].split("-")[-3] == slot]
+        rows = [row for row in self.summary["outcomes"] if slot_of(row["cell"]) == slot]
         return {row["claim"]: (row["outcome"], row["message"]) for row in rows}
+
+
+def slot_of(cell: str) -> str:
+    """The slot in a cell's id; none of ours has a hyphen."""
+    return cell.split("-")[-3]
 
 
 def write_files(
@@ -193,11 +198,13 @@ def running(
         State(name).forget()
 
 
-def hil(rig: Rig, matrix: Path, results: Path, words: Sequence[str]) -> Ran:
+def hil(
+    rig: Rig, matrix: Path, results: Path, words: Sequence[str], deadline_s: float = DEADLINE_S
+) -> Ran:
     """`leadline hil`, the front door, on a rig that is up."""
     argv = [sys.executable, "-m", "leadline.cli", "hil", "--json", f"--rig={rig.path}"]
     argv += [f"--matrix={matrix}", f"--results={results}", *words]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=deadline_s, check=False)
     if not done.stdout:
         raise RuntimeError(f"leadline hil ended with {done.returncode}: {done.stderr[-2000:]}")
     return Ran(done.returncode, json.loads(done.stdout), done.stderr)

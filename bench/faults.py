@@ -1,7 +1,8 @@
 """Each seeded fault on a virtual rig, through the front door: is it caught, and by its name?
 
 `./run bench faults [FAULT ...] [--seed N]`; with `twins` instead, the story of two drives alike
-of which one has its NCQ off (`bench.fault_twins`).
+of which one has its NCQ off (`bench.fault_twins`); with `whole` before them, the whole suite on the
+drives of each (`bench.fault_whole`).
 """
 
 import argparse
@@ -13,20 +14,19 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench import fault_twins
+from bench import fault_twins, fault_whole
 from bench.fault_case import FAULTY, Case
 from bench.fault_cases import CASES, UNTRIED
 from bench.fault_rig import Ran, hil, running, settings_of
 from leadline.results.record import FILE_NAME
 
 TWINS = "twins"
+WHOLE = "whole"
 TRIES = 3
 _SHOWN = 100
 
@@ -57,6 +57,9 @@ def measure(words: Sequence[str] = ()) -> dict[str, object]:
     asked = _arguments(words)
     if asked.fault == [TWINS]:
         return fault_twins.measure()
+    if asked.whole:
+        cases = [drawn(name, asked.seed) for name in asked.fault]
+        return {"seed": asked.seed, **fault_whole.measure(cases)}
     tried = []
     for name in asked.fault or CASES:
         tried.append(settled(drawn(name, asked.seed), asked.tries))
@@ -79,7 +82,10 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
         description="Seed faults on virtual drives, and see whether `leadline hil` names them.",
     )
     parser.add_argument(
-        "fault", nargs="*", help=f"some of {', '.join(CASES)} (default: all); or {TWINS} alone"
+        "fault",
+        nargs="*",
+        help=f"some of {', '.join(CASES)} (default: all); or {TWINS} alone; after {WHOLE}: "
+        "the whole suite on the drives of each (an hour or more a fault)",
     )
     parser.add_argument(
         "--seed", type=int, default=None, help="what parameters are drawn by (default: drawn)"
@@ -88,8 +94,13 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
         "--tries", type=int, default=TRIES, help=f"where a verdict is INCONCLUSIVE ({TRIES})"
     )
     asked = parser.parse_args(words)
+    asked.whole = asked.fault[:1] == [WHOLE]
+    if asked.whole:
+        del asked.fault[0]
+        if not asked.fault:
+            parser.error(f"{WHOLE}: of which fault? some of {', '.join(CASES)}")
     unknown = [name for name in asked.fault if name not in CASES]
-    if unknown and asked.fault != [TWINS]:
+    if unknown and (asked.whole or asked.fault != [TWINS]):
         parser.error(f"unknown: {', '.join(unknown)}; some of {', '.join(CASES)}; or {TWINS} alone")
     if asked.seed is None:
         asked.seed = secrets.randbits(31)
@@ -123,21 +134,12 @@ def carry_out(case: Case) -> Tried:
         with running(folder, case.drives, case.kernel_arguments) as (rig, matrix):
             case.before(rig)
             before = settings_of(rig)
-            with _beside(lambda: case.meanwhile(rig)):
+            with case.beside_the_tests(rig):
                 ran = hil(rig, matrix, folder / "results", case.words)
             moved = _moved(before, settings_of(rig))
         lost = _lost(folder / "results") if case.loses else 1
     unproven = () if lost else ("nothing was lost, so that nothing was shown",)
     return Tried(case, ran, (*wrong_of(case, ran), *moved, *unproven), time.monotonic() - begun)
-
-
-@contextmanager
-def _beside(act: Callable[[], None]) -> Iterator[None]:
-    """While the block lasts, `act` runs in a thread of its own; what it raises is raised here."""
-    with ThreadPoolExecutor(1) as pool:
-        acting = pool.submit(act)
-        yield
-        acting.result()
 
 
 def wrong_of(case: Case, ran: Ran) -> Iterator[str]:
