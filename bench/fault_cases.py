@@ -26,7 +26,13 @@ from bench.fault_case import (
     sata,
     scsi,
 )
-from bench.fault_data_cases import flushes_in_part, ignores_flush, loses_unflushed, misreads
+from bench.fault_data_cases import (
+    flushes_in_part,
+    ignores_flush,
+    loses_unflushed,
+    misreads,
+    on_sata,
+)
 from bench.fault_rig import CAPACITY, Seeded
 from leadline.drive import queue_depth
 from leadline.drive.bind import Drive, bind
@@ -240,10 +246,13 @@ CASES: Mapping[str, Callable[[random.Random], Case]] = {
     "V10": late,
     "V11": another,
     "V12": flushes_in_part,
+    "V12sata": on_sata(flushes_in_part),
     "V13": loses_unflushed,
     "V14": misreads,
+    "V14sata": on_sata(misreads),
     "V16": large_fail,
     "V21": ignores_flush,
+    "V21sata": on_sata(ignores_flush),
     "V22": noisy,
     "V23": warms_up,
     "V24": disk,

@@ -5,8 +5,10 @@ the healthy one beside it goes through the same power cuts.
 """
 
 import random
+from collections.abc import Callable
+from dataclasses import replace
 
-from bench.fault_case import CUT, READ_BACK, Case, scsi
+from bench.fault_case import CUT, READ_BACK, Case, sata, scsi
 
 LOST = r"after an abrupt power cut, \d+ of \d+ sectors are wrong\. The first: LBA \d+ holds "
 
@@ -35,3 +37,13 @@ def misreads(chance: random.Random) -> Case:
 def ignores_flush(chance: random.Random) -> Case:
     profile = {"faults": {"ignore_flush": True}}
     return Case("V21", "ignores flush", scsi(profile), {CUT: ("fail", LOST)})
+
+
+def on_sata(made: Callable[[random.Random], Case]) -> Callable[[random.Random], Case]:
+    """The same fault of a SATA drive, whose queue and flushes are other commands."""
+
+    def again(chance: random.Random) -> Case:
+        case = made(chance)
+        return replace(case, name=f"{case.name}sata", drives=sata(case.drives[0].profile))
+
+    return again

@@ -1,6 +1,7 @@
 """The benchmark of seeded faults, without a rig: what it makes, and what it finds wrong."""
 
 import json
+import random
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -57,6 +58,22 @@ def test_every_fault_is_tried_or_said_not_to_be() -> None:
     assert numbered == {f"V{number}" for number in range(1, 26)}
     assert not CASES.keys() & UNTRIED.keys()
     assert "V10b" in UNTRIED, "a drive that is late is tried, one that is slow from then on is not"
+
+
+@pytest.mark.parametrize("name", ["V12", "V14", "V21"])
+def test_what_is_wrong_with_data_is_seeded_on_both_buses_and_found_by_the_same_test(
+    name: str,
+) -> None:
+    on_scsi, on_sata = (made(random.Random(1)) for made in (CASES[name], CASES[f"{name}sata"]))
+    assert [drive.bus for drive in (*on_scsi.drives, *on_sata.drives)] == [
+        *["virtio-scsi"] * 2,
+        *["ahci"] * 2,
+    ]
+    faulty, beside = on_sata.drives
+    assert (faulty.profile, on_sata.right) == (on_scsi.drives[0].profile, on_scsi.right)
+    assert (faulty.slot, beside.slot) == (FAULTY, BESIDE)
+    assert "faults" in faulty.profile and "faults" not in beside.profile
+    assert on_sata.right_for(BESIDE) == dict.fromkeys(on_sata.right, ("pass", ""))
 
 
 @pytest.mark.parametrize("name", ["V22", "V23"])
