@@ -21,7 +21,7 @@ SLOWER = "slower when queued"
 def of_ratio(said: Ratio, verdict: Verdict) -> str:
     """The cause that its figures point to; "" where they say no more than the claim does.
 
-    "not queueing" is said of a drive of which more than ONE_AT_A_TIME is claimed, and which
+    "not queueing" is said of a drive of which ONE_AT_A_TIME or more is claimed, and which
     clearly does not gain as much: a disk, of which nobody claims that, is none.
     """
     bounds = _gained(said, verdict)
@@ -31,7 +31,7 @@ def of_ratio(said: Ratio, verdict: Verdict) -> str:
     if most < 1.0:
         several = said.load.workload.sequential and said.left.threads > 1
         return STREAMS_SLOWER if several else SLOWER
-    return NOT_QUEUEING if most < ONE_AT_A_TIME < claimed else ""
+    return NOT_QUEUEING if most < ONE_AT_A_TIME <= claimed else ""
 
 
 def slower_of(said: Agreement | AsRecorded, verdict: Verdict) -> str:
