@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from bench.fault_rig import HEALTHY, Seeded
+from bench.fault_rig import DEADLINE_S, HEALTHY, Seeded
 from leadline.inventory.rig import Rig
 
 Right = Mapping[str, tuple[str, str]]
@@ -18,6 +18,8 @@ READ_BACK = "every_read_beside_queued_writes_returns_what_was_written"
 CUT = "flushed_writes_outlast_a_power_cut_in_the_middle_of_the_load"
 BACK, READY = "drive_comes_back_as_itself", "ready_s"
 SIZE = "request_size"
+MIX = "random_mix_depth_8_over_depth_1"
+MIX_NO_DIP, MIX_NO_COLLAPSE = "random_mix_no_dip", "random_mix_no_collapse"
 WORDS = {
     EIGHT: "depth_8_is",
     OFF: "switching_ncq_off",
@@ -32,6 +34,9 @@ WORDS = {
     BACK: "comes_back",
     READY: "ready_in_time",
     SIZE: "(arrive_as_large and 1024k)",
+    MIX: "(busy_server_needs_the_queue and not layers)",
+    MIX_NO_DIP: "busy_server_meets_no_dip",
+    MIX_NO_COLLAPSE: "busy_server_keeps",
 }
 """By which words pytest chooses the test of each claim."""
 
@@ -48,7 +53,8 @@ class Case:
     """One fault, seeded.
 
     `before` is called with the rig, which is up, and `meanwhile` while the tests run.  `loses`
-    where something must have been lost, and may.  `purpose` is the mark of the suite's tests.
+    where something must have been lost, and may.  `purpose` is the mark of the suite's tests,
+    `deadline_s` how many seconds they may take before they count as hung.
     """
 
     name: str
@@ -60,6 +66,7 @@ class Case:
     meanwhile: Callable[[Rig], None] = nothing
     loses: bool = False
     purpose: str = "acceptance"
+    deadline_s: float = DEADLINE_S
 
     def right_for(self, slot: str) -> Right:
         """What must come of the tests on one of the drives: beside the fault, that they pass."""

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 
+from bench import fault_mix_cases as mix
 from bench.fault_case import (
     ADVERTISED,
     ALLOWED,
@@ -236,8 +237,11 @@ def not_promised(chance: random.Random) -> Case:
 
 CASES: Mapping[str, Callable[[random.Random], Case]] = {
     "V1": serialises,
+    "V1mix": mix.serialises,
     "V2": dips,
+    "V2mix": mix.dips,
     "V3": collapses,
+    "V3mix": mix.collapses,
     "V4": on_ide,
     "V5": taken_away,
     "V6": left_at_one,

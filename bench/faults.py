@@ -135,7 +135,7 @@ def carry_out(case: Case) -> Tried:
             case.before(rig)
             before = settings_of(rig)
             with case.beside_the_tests(rig):
-                ran = hil(rig, matrix, folder / "results", case.words)
+                ran = hil(rig, matrix, folder / "results", case.words, case.deadline_s)
             moved = _moved(before, settings_of(rig))
         lost = _lost(folder / "results") if case.loses else 1
     unproven = () if lost else ("nothing was lost, so that nothing was shown",)

@@ -152,4 +152,4 @@ def test_the_whole_of_no_fault_is_refused(
 ) -> None:
     with pytest.raises(SystemExit):
         measure(words)
-    assert "some of V1, V2" in capsys.readouterr().err
+    assert "some of V1, V1mix, V2" in capsys.readouterr().err

@@ -13,17 +13,21 @@ import pytest
 
 from bench import __main__ as front
 from bench import fault_twins, faults
-from bench.fault_case import BESIDE, FAULTY, Case
+from bench.fault_case import BESIDE, FAULTY, WORDS, Case
 from bench.fault_cases import CASES, UNTRIED
 from bench.fault_rig import Ran, write_files
 from bench.faults import Tried, carry_out, drawn, measure, settled, wrong_of
 from leadline.errors import RigTrouble
+from leadline.evidence import LONGEST_SLICE_S, needed_seconds
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
 from leadline.inventory.rig import load_rig
 from leadline.virtual.machine import attachments
 from leadline.virtual.profile import load_profile
+from selftests.virtual.conftest import RIGS
 
+TRANSPORT_MS = 2.0
+"""What the way to a virtual drive takes on a busy host without hardware virtualisation."""
 SAID = {
     "V1": "FAIL: not queueing: random_read.at(depth=8)",
     "V6": "a setting allows no queue: device queue depth is 1\nthe device queue depth is 1",
@@ -91,6 +95,44 @@ def test_what_must_pass_though_it_is_hard_to_measure_is_not_far_above_its_limit(
         a_minute = 60 / warm_up["seconds"] * (warm_up["factor"] - 1)
         assert a_minute >= 0.4, "that much of the time a cold one takes"
         assert warm_up["seconds"] >= 300, "it is not warm before the first slice"
+
+
+@pytest.mark.parametrize("name", ["V1mix", "V2mix", "V3mix"])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_busy_server_gets_slices_that_are_long_enough_at_every_depth(
+    name: str, seed: int
+) -> None:
+    """With 128 offered, at depth 1 and at the fault: of 20 ms a read they would be too long."""
+    case = drawn(name, seed)
+    for drive in case.drives:
+        profile: Any = drive.profile
+        service_ms = 0.7 * profile["read_ms"] + 0.3 * profile["write_ms"] + TRANSPORT_MS
+        rates = [1.0]
+        for each in profile.get("faults", {}).get("slow_depths", []):
+            served = min(each.get("at", 8), each.get("beyond", 8), profile["channels"])
+            rates.append(served / each["factor"])
+        assert needed_seconds(128, 1000 / service_ms * min(rates)) <= LONGEST_SLICE_S
+    faulty, beside = case.drives
+    assert "faults" in faulty.profile or faulty.profile["channels"] == 1
+    assert "faults" not in beside.profile and beside.profile["channels"] == 8
+    assert {drive.profile["read_ms"] for drive in case.drives} == {faulty.profile["read_ms"]}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_claim_of_a_case_has_its_test_among_those_of_its_purpose(name: str) -> None:
+    """`-m acceptance` leaves out the curves of the mix, and whatever a case has chosen there."""
+    case = drawn(name, 1)
+    texts = [path.read_text() for path in (RIGS.parent / "suite").glob("test_*.py")]
+    tests = [each for text in texts for each in text.split("\n\n\n") if "def test_" in each]
+    for claim in case.right:
+        word = WORDS[claim].strip("(").partition(" and ")[0]
+        named = [
+            each
+            for each in tests
+            if f'"{claim}"' in each or f"def test_{claim}(" in each
+            if word in each and (case.purpose == "soak" or "mark.soak" not in each)
+        ]
+        assert len(named) == 1, claim
 
 
 def test_a_miss_is_not_tried_again_because_another_verdict_was_void() -> None:
@@ -161,7 +203,7 @@ def without_a_rig(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def running(folder: Path, drives: object, arguments: str) -> Iterator[tuple[Any, Path]]:
         yield None, folder
 
-    def hil(rig: object, matrix: Path, results: Path, words: object) -> Ran:
+    def hil(rig: object, matrix: Path, results: Path, words: object, deadline_s: float) -> Ran:
         did.append("hil")
         return ran(drawn("V6", 1))
 
@@ -226,7 +268,7 @@ def test_what_goes_wrong_beside_the_tests_is_not_lost(without_a_rig: list[str]) 
 def test_a_fault_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         measure(["V99"])
-    assert "unknown: V99; some of V1, V2" in capsys.readouterr().err
+    assert "unknown: V99; some of V1, V1mix, V2" in capsys.readouterr().err
 
 
 def test_a_rig_that_does_not_come_up_is_no_limit_that_was_missed(
