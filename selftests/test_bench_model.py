@@ -1,6 +1,7 @@
 """The virtual drive against its profile, as `./run bench model` does at full size."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,8 +58,8 @@ def test_a_full_queue_gets_what_the_channels_give(tmp_path: Path, channels: int)
 
 
 def test_the_bench_measures_all_of_it() -> None:
-    figures = model.measure(operations=640, seconds=0.5)
-    assert figures["wrong_operations"] == 0
-    processor = figures["processor_us_per_request"]
-    assert isinstance(processor, dict)
-    assert all(0 < each < 10_000 for each in processor.values())
+    figures: Any = model.measure(operations=640, seconds=0.5)["figures"]
+    assert figures["wrong_operations"]["value"] == 0
+    assert figures["verified_operations"]["value"] == 640
+    for kind in ("ssd", "disk"):
+        assert 0 < figures[f"processor_us_per_request_of_{kind}"]["value"] < 10_000
