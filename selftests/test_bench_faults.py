@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as front
-from bench import fault_twins, faults
+from bench import faults
 from bench.fault_case import BESIDE, FAULTY, WORDS, Case
 from bench.fault_cases import CASES, UNTRIED
 from bench.fault_rig import Ran, write_files
@@ -282,31 +282,3 @@ def test_a_rig_that_does_not_come_up_is_no_limit_that_was_missed(
     assert front.main() == 3
     out, err = capsys.readouterr()
     assert (out, err) == ("", "bench faults: qemu-system-x86_64 is not installed\n")
-
-
-def of_twins(difference: str = "no-difference: NCQ on over off is 1.12 [1, 1.2]") -> Ran:
-    came = [
-        ("off", fault_twins.WRITES, "skipped", "nothing is on record"),
-        ("off", fault_twins.READS, "skipped", "nothing is on record"),
-        ("off", fault_twins.REFILL, "fail", "FAIL\n  time: 24000 [23000, 25000] s"),
-        ("on", fault_twins.WRITES, "inconclusive", f"INCONCLUSIVE (void)\n  void: {difference}"),
-        ("on", fault_twins.READS, "fail", "FAIL: reads agrees with another M does not hold"),
-        ("on", fault_twins.REFILL, "pass", ""),
-    ]
-    rows = [
-        {"cell": f"r-{slot}-M-1.0", "claim": claim, "outcome": outcome, "message": said}
-        for slot, claim, outcome, said in came
-    ]
-    verdicts = [
-        {"cell": f"r-{slot}-M-1.0", "estimate": seconds, "explanation": "x.time_for(16 GB)"}
-        for slot, seconds in (("off", 24000.0), ("on", 4800.0))
-    ]
-    return Ran(1, {"outcomes": rows, "verdicts": verdicts})
-
-
-def test_the_story_of_the_twins_is_told_by_figures_and_what_is_not_so_by_name() -> None:
-    found = fault_twins.figures_of(of_twins())
-    assert (found["refill_off_over_on"], found["wrong"]) == (5.0, [])
-    unlike = fault_twins.figures_of(of_twins("another one"))
-    assert unlike["within_limits"] is False
-    assert unlike["wrong"][0].startswith("writes_as_fast_as_its_twins: inconclusive, expected inc")
