@@ -37,7 +37,7 @@ def healthy(kind: str) -> tuple[Seeded, ...]:
     if kind == "sas":
         profile = _profile("vscsi-1.0")
         return (Seeded(SLOT, profile, "virtio-scsi", kind="SCSI SSD", queue_depth=128),)
-    limits = _limits("LEADLINE VSSD")
+    limits = limits_of("LEADLINE VSSD")
     if kind == "disk":
         # Its outlet feeds the host, too.
         limits = {"ready_s": limits["ready_s"]}
@@ -78,7 +78,7 @@ def _profile(name: str) -> Mapping[str, object]:
     return {key: value for key, value in data.items() if key not in _IDENTITY}
 
 
-def _limits(model: str) -> Mapping[str, object]:
+def limits_of(model: str) -> Mapping[str, object]:
     """Those that the shipped matrix has for that model alone."""
     models: Any = read(PACKAGE / "firmware_matrix.yaml").data["models"]
     (limits,) = [each["limits"] for each in models if each["model"] == model]

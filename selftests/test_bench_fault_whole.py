@@ -12,10 +12,11 @@ from bench import __main__ as front
 from bench import fault_whole
 from bench.fault_case import BESIDE, FAULTY
 from bench.fault_cases import CASES
-from bench.fault_rig import Ran
-from bench.fault_whole import Row, Whole, fast_enough, rows_of
+from bench.fault_rig import Ran, write_files
+from bench.fault_whole import Row, Whole, fit, rows_of
 from bench.faults import drawn, measure
 from leadline.evidence import LONGEST_SLICE_S, needed_seconds
+from leadline.inventory.matrix import load_matrix
 from leadline.results.record import Record
 from leadline.results.schema import OutcomeRow
 from selftests.test_bench_faults import TRANSPORT_MS
@@ -106,7 +107,7 @@ def test_no_healthy_drive_is_too_slow_for_a_test_that_offers_128_at_depth_1(
 ) -> None:
     """V23 is slowed down by warming up, and makes some inconclusive whatever it begins with."""
     made = drawn(name, seed)
-    case = fast_enough(made)
+    case = fit(made)
     healthy = [drive for drive in case.drives if "rotation" not in drive.profile]
     for drive in healthy if name == "V22" else [each for each in healthy if each.slot != FAULTY]:
         profile: Any = drive.profile
@@ -115,6 +116,18 @@ def test_no_healthy_drive_is_too_slow_for_a_test_that_offers_128_at_depth_1(
     for before, after in zip(made.drives, case.drives, strict=True):
         assert before.profile.get("faults") == after.profile.get("faults")
         assert before.slot == after.slot
+
+
+@pytest.mark.parametrize("name", ["V1", "V4", "V12", "V12sata"])
+def test_a_drive_whose_outlet_feeds_the_host_is_given_the_time_of_its_boot(
+    tmp_path: Path, name: str
+) -> None:
+    drives = fit(drawn(name, 1)).drives
+    _, matrix_file = write_files(tmp_path, "r", drives)
+    matrix = load_matrix(matrix_file)
+    for drive in drives:
+        limits = matrix.limits_for(drive.model, "1.0")
+        assert limits["ready_s"].at_most == (10 if drive.is_scsi else 120)
 
 
 def kept(results: Path) -> None:
