@@ -17,7 +17,7 @@ NAMES = {
     "cold": "from a fresh clone with an empty cache to the summary table (minutes)",
     "rates": "rates of slices against the same fio job run by hand, interleaved",
     "power": "PDUs: against powerman, four side by side, and after an unplugging",
-    "faults": "each seeded fault of a drive, through `leadline hil`: is it named? (half an hour)",
+    "faults": "each seeded fault of a drive, through `leadline hil`: is it named? (hours)",
     "pdu_faults": "each fault of a PDU on each family: a table of what came of it (minutes)",
     "matrix": "a matrix of 100,000 cells planned, and 10,000 tests of it collected",
     "model": "the virtual drive against its profile, a million operations verified (minutes)",
