@@ -11,6 +11,7 @@ from leadline.inventory.coverage import Unserved, carries, coverage
 from leadline.inventory.effort import Step, effort, order
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import survey
+from leadline.inventory.stations import route_of
 from selftests.plan_files import FLASH, HEAD, Files, files
 
 __all__ = ["files"]  # a fixture
@@ -76,11 +77,11 @@ def test_flashes_are_counted_with_the_way_back_and_drive_time_by_shared_path(
     files.drive("c", "N", "7", on="two")
     rig, matrix = files.read()
     visits, _ = survey([rig], matrix)
-    cost = effort(visits, matrix)
+    cost = effort(visits, route_of(visits), matrix)
     assert cost.flashes == 3 + 3
     assert cost.drive_time_s == 7 * 2 * CLAIM_S, "seven visits with two claims each"
     assert cost.longest_path_s == 6 * 2 * CLAIM_S, "a and b share a controller"
-    assert effort([], matrix).flashes == 0
+    assert effort([], route_of([]), matrix).flashes == 0
 
 
 def test_the_order_of_work_ends_with_what_the_drive_came_with(files: Files) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,26 @@ def test_a_drive_that_came_with_the_candidate_ends_with_it() -> None:
     route = route_of(drive("1.0", "c1", home="c1", c1="1.0"))
     assert ids(route.visits) == ["c1", "1.0", "c1-visit3"]
     assert route.stays[0].order == ("candidate", "released", "released", "candidate")
+
+
+def test_a_route_past_many_candidates_holds_no_cell_against_all_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fifty firmware of each of two hundred models are to be planned in two seconds."""
+    names = [f"c{n}" for n in range(50)]
+    visits = drive("1.0", *names, **dict.fromkeys(names, "1.0"))
+    same = Cell.__eq__
+    compared = 0
+
+    def counting(one: Cell, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return same(one, other)
+
+    monkeypatch.setattr(Cell, "__eq__", counting)
+    made = route_of(visits).visits
+    assert len(made) == 2 * len(names) + 1
+    assert compared <= len(made)
 
 
 def test_each_candidate_is_held_against_a_visit_of_its_own() -> None:

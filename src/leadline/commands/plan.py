@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from leadline.inventory.matrix import Matrix
     from leadline.inventory.plan import Gap, Visit
     from leadline.inventory.rig import Rig
+    from leadline.inventory.stations import Route
 
 _EXAMPLES = """\
 examples:
@@ -37,6 +38,8 @@ class Planned:
     visits: "tuple[Visit, ...]"
     gaps: "tuple[Gap, ...]"
     coverage: "Coverage"
+    route: "Route"
+    """The visits where candidates are compared."""
     effort: "Effort"
     expired: tuple[str, ...]
     """A message for each known issue that excuses nothing any more."""
@@ -107,6 +110,7 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
     from leadline.inventory.matrix import load_matrix
     from leadline.inventory.plan import survey
     from leadline.inventory.rig import load_rig
+    from leadline.inventory.stations import route_of
     from leadline.inventory.unbound import unbound
     from leadline.run_id import run_day
 
@@ -115,13 +119,15 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
     visits, gaps = survey(rigs, matrix)
     covered = coverage(rigs, matrix, visits, gaps)
     today = run_day()
+    route = route_of(visits)
     return Planned(
         rigs=rigs,
         matrix=matrix,
         visits=visits,
         gaps=gaps,
         coverage=covered,
-        effort=effort(visits, matrix),
+        route=route,
+        effort=effort(visits, route, matrix),
         expired=tuple(expired_excuses(matrix, today)),
         unbound=tuple(unbound(matrix, rigs)),
         absent=tuple(absent(matrix, covered)),
@@ -147,7 +153,6 @@ def absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
 
 def _report(planned: Planned) -> dict[str, Any]:
     from leadline.inventory.effort import order
-    from leadline.inventory.stations import route_of
 
     covered = planned.coverage
     return {
@@ -160,7 +165,7 @@ def _report(planned: Planned) -> dict[str, Any]:
         },
         **asdict(planned.effort),
         "order": list(order(planned.visits)),
-        "order_to_compare": list(order(route_of(planned.visits).visits)),
+        "order_to_compare": list(order(planned.route.visits)),
         "visits": [_visit(visit, planned) for visit in planned.visits],
         "missing": [_gap(gap) for gap in planned.gaps],
         "unserved": covered.unserved,

@@ -8,7 +8,7 @@ from typing import Literal
 from leadline.drive_time import CLAIM_S
 from leadline.inventory.matrix import Matrix
 from leadline.inventory.plan import Cell, Visit
-from leadline.inventory.stations import route_of
+from leadline.inventory.stations import Route
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ def drive_time_s(cell: Cell, matrix: Matrix) -> float:
     return CLAIM_S * len(matrix.limits_for(cell.model, cell.firmware, cell.controller))
 
 
-def effort(visits: Sequence[Visit], matrix: Matrix) -> Effort:
-    """What a plan costs."""
+def effort(visits: Sequence[Visit], route: Route, matrix: Matrix) -> Effort:
+    """What a plan costs, and what it does by the route on which candidates are compared."""
     paths: dict[str, float] = {}
     for visit in visits:
         seconds = drive_time_s(visit.cell, matrix)
         paths[visit.shared_path] = paths.get(visit.shared_path, 0.0) + seconds
     return Effort(
         _flashes(visits),
-        _flashes(route_of(visits).visits),
+        _flashes(route.visits),
         sum(paths.values()),
         max(paths.values(), default=0.0),
     )

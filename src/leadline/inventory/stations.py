@@ -104,26 +104,28 @@ def _by_what_is_stored(visits: tuple[Visit, ...]) -> Route:
 def _of_drive(own: Sequence[Visit]) -> Route:
     by_revision = {visit.cell.firmware: visit for visit in own}
     made: list[Visit] = []
+    been: set[str] = set()  # firmware that it has been visited with
     stays: list[Stay] = []
     for visit in own:
         released = by_revision.get(visit.against or "")
         if released is None or released is visit or not visit.compared:
-            if visit.cell not in [each.cell for each in made]:
-                _next(made, visit)
+            if visit.cell.firmware not in been:
+                _next(made, been, visit)
             continue
         # From the firmware that the drive came with and back to it, where it is one of the two.
         outer, inner = (visit, released) if visit.installed else (released, visit)
-        first, second, third = (_next(made, each) for each in (outer, inner, outer))
+        first, second, third = (_next(made, been, each) for each in (outer, inner, outer))
         at = enumerate((first, second, second, third), 1)
         stays += [Stay(each, number, visit, released.cell) for number, each in at]
     return Route(tuple(made), tuple(stays))
 
 
-def _next(made: list[Visit], wanted: Visit) -> Visit:
+def _next(made: list[Visit], been: set[str], wanted: Visit) -> Visit:
     """The visit to a cell that comes next: the last one if the drive is there, else one more."""
-    if made and made[-1].cell == wanted.cell:
+    firmware = wanted.cell.firmware
+    if made and made[-1].cell.firmware == firmware:
         return made[-1]
-    back = wanted.cell in [each.cell for each in made]
-    after = made[-1].cell.firmware if back else None
+    after = made[-1].cell.firmware if firmware in been else None
+    been.add(firmware)
     made.append(replace(wanted, n=len(made) + 1, after=after))
     return made[-1]
