@@ -3,18 +3,23 @@
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from threading import Event, Timer
 
 ROUNDS = 5
 PLAN_LIMIT_S, PLAN_LIMIT_MB, COLLECT_LIMIT_S = 2.0, 300.0, 10.0
 WORKERS = 2
+DEADLINE_S = 300.0
+"""Of one process: a plan or a collection that hangs is to end the benchmark, and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +94,9 @@ def plan(folder: Path, rigs: Sequence[Path]) -> Planned:
     argv = [sys.executable, "-m", "leadline.cli", "plan", "--json", *_files(folder, rigs)]
     with (folder / "plan.json").open("wb") as out:
         begun = time.perf_counter()
-        process = subprocess.Popen(argv, stdout=out)
-        _, status, usage = os.wait4(process.pid, 0)
+        process = subprocess.Popen(argv, stdout=out, start_new_session=True)
+        with _deadline(process, "leadline plan"):
+            _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - begun
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
@@ -126,7 +132,50 @@ def _pytest(
 ) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     argv += [*_files(folder, rigs), str(folder / "tests")]
-    return subprocess.run(argv, capture_output=True, text=True, cwd=folder, check=False)
+    with (
+        subprocess.Popen(
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            start_new_session=True,
+        ) as process,
+        _deadline(process, "pytest"),
+    ):
+        said, _ = process.communicate()
+    return subprocess.CompletedProcess(argv, process.returncode, said)
+
+
+@contextmanager
+def _deadline(
+    process: subprocess.Popen[bytes] | subprocess.Popen[str], what: str
+) -> Iterator[None]:
+    """Kills a process and its children, a session of their own, when its time is up.
+
+    Raises RuntimeError then.
+    """
+    late = Event()
+
+    def kill() -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def end() -> None:
+        late.set()
+        kill()
+
+    timer = Timer(DEADLINE_S, end)
+    timer.start()
+    try:
+        yield
+    except BaseException:  # a Ctrl-C does not reach another session
+        kill()
+        raise
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise RuntimeError(f"{what} was not done in {DEADLINE_S:g} s")
 
 
 def _files(folder: Path, rigs: Sequence[Path]) -> list[str]:

@@ -1,6 +1,10 @@
 """The benchmark of the matrix, at a size that takes a second: that it sees what it counts."""
 
+import sys
+import time
 from pathlib import Path
+
+import pytest
 
 from bench import matrix as bench
 
@@ -32,3 +36,19 @@ def test_what_each_worker_collects_is_counted_and_nothing_is_run(tmp_path: Path)
     workers = bench.worker_ids(tmp_path, rigs)
     assert [each for each, _ in workers] == [12] * bench.WORKERS
     assert len({digest for _, digest in workers}) == 1
+
+
+@pytest.mark.parametrize("what", ["leadline plan", "pytest"])
+def test_a_process_that_hangs_is_killed_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Its child holds the pipe, as a worker of xdist does: waiting for that would be no end."""
+    hangs = tmp_path / "hangs"
+    hangs.write_text("#!/bin/sh\nsleep 60 &\nsleep 60\n")
+    hangs.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(hangs))
+    monkeypatch.setattr(bench, "DEADLINE_S", 0.3)
+    begun = time.monotonic()
+    with pytest.raises(RuntimeError, match=rf"^{what} was not done in 0\.3 s$"):
+        bench.plan(tmp_path, []) if what == "leadline plan" else bench.collect(tmp_path, [])
+    assert time.monotonic() - begun < 30
