@@ -75,6 +75,17 @@ def written(folder: Path, old: str = "", new: str = "") -> Path:
     return path
 
 
+def limited(folder: Path, of: str, limits: str) -> Path:
+    """The matrix with limits, ``{claim: {...}}``, of a class, model, firmware or controller."""
+    old, new = {
+        "class": ("  ssd:\n", f"  hdd: {limits}\n  ssd:\n"),
+        "model": ("queue_depth: 32\n", f"queue_depth: 32\n    limits: {limits}\n"),
+        "firmware": ("status: candidate\n", f"status: candidate\n        limits: {limits}\n"),
+        "controller": ("driver: ahci}", f"driver: ahci, classes: {{ssd: {limits}}}}}"),
+    }[of]
+    return written(folder, old, new)
+
+
 def in_words(folder: Path, message: str) -> str:
     """A message as the reference shows it: no folder, and hashes cut short."""
     return re.sub(r"\b([0-9a-f]{4})[0-9a-f]{60}\b", r"\1...", message.replace(f"{folder}/", ""))

@@ -14,6 +14,7 @@ from selftests.spoiled_matrix import (
     NAME,
     assert_documented,
     in_words,
+    limited,
     written,
 )
 
@@ -248,14 +249,8 @@ def test_limits_that_cannot_be_are_told_wherever_they_are(
     tmp_path: Path, claim: str, bound: str, where: str, of: str
 ) -> None:
     limit = f"{{{claim}: {bound if bound.startswith('{') else f'{{{bound}, source: x}}'}}}"
-    old, new = {
-        "class": ("  ssd:\n", f"  hdd: {limit}\n  ssd:\n"),
-        "model": ("queue_depth: 32\n", f"queue_depth: 32\n    limits: {limit}\n"),
-        "firmware": ("status: candidate\n", f"status: candidate\n        limits: {limit}\n"),
-        "controller": ("driver: ahci}", f"driver: ahci, classes: {{ssd: {limit}}}}}"),
-    }[of]
     with pytest.raises(Misuse) as caught:
-        load_matrix(written(tmp_path, old, new))
+        load_matrix(limited(tmp_path, of, limit))
     (message,) = in_words(tmp_path, str(caught.value)).splitlines()
     assert f".{claim}.{where}: found " in message
 

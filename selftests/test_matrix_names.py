@@ -7,13 +7,24 @@ import pytest
 
 from leadline.commands.plan import absent
 from leadline.errors import Misuse
+from leadline.inventory.claim_names import suite_claims, unknown_claims
 from leadline.inventory.coverage import coverage
+from leadline.inventory.fields import packaged
 from leadline.inventory.issues import expired_excuses
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import survey
 from leadline.inventory.rig import load_rig
+from leadline.inventory.suite_limits import SIDES
 from leadline.inventory.unbound import unbound
-from selftests.spoiled_matrix import HASHES, RIG, assert_documented, in_words, written
+from selftests.spoiled_matrix import (
+    HASHES,
+    NAME,
+    RIG,
+    assert_documented,
+    in_words,
+    limited,
+    written,
+)
 
 
 def test_an_expired_excuse_is_a_warning_until_the_last_day_is_over(tmp_path: Path) -> None:
@@ -141,3 +152,135 @@ def test_a_controller_whose_cells_lack_something_else_is_not_said_to_be_absent(
         ("hba", "rig"),
     ]
     assert len(list(absent(matrix, covered))) == 1
+
+
+OF_ITS_CLAIM = "          - claim: ratio\n"
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        (
+            "depth_8_over_dpeth_1",
+            'a claim of the suite, or one with a limit here, such as "depth_8_over_depth_1"',
+        ),
+        ("rato", 'a claim of the suite, or one with a limit here, such as "ratio"'),
+        ("xyzzy", "a claim of the suite, or one with a limit here"),
+        (
+            "regression",
+            'one of the claims that have this limit: "regression_depth_1", "regression_depth_8", '
+            '"regression_whole_queue", "regression_streams", "regression_refill", '
+            '"regression_large_reads", "regression_mix"',
+        ),
+    ],
+)
+def test_an_issue_of_a_claim_that_no_test_settles_is_a_warning(
+    tmp_path: Path, claim: str, expected: str
+) -> None:
+    wrong = OF_ITS_CLAIM.replace("ratio", claim)
+    matrix = load_matrix(written(tmp_path, OF_ITS_CLAIM, wrong))
+    (message,) = (in_words(tmp_path, each) for each in unknown_claims(matrix))
+    assert message == (
+        f"{NAME}:28: models[MAKER SSD*].firmware[1.1].known_issues[{claim}].claim: found "
+        f'"{claim}", expected {expected}; it excuses nothing: correct it, unless a test of your '
+        "own settles that claim"
+    )
+    if claim in ("depth_8_over_dpeth_1", "regression"):
+        assert_documented(message)
+
+
+@pytest.mark.parametrize("claim", ["ratio", "no_dip", "regression_mix", "ncq_ladder_holds"])
+def test_what_a_test_of_the_suite_settles_and_what_has_a_limit_is_known(
+    tmp_path: Path, claim: str
+) -> None:
+    right = OF_ITS_CLAIM.replace("ratio", claim)
+    assert list(unknown_claims(load_matrix(written(tmp_path, OF_ITS_CLAIM, right)))) == []
+
+
+def test_the_shipped_matrices_name_claims_that_there_are() -> None:
+    for name in ("firmware_matrix.yaml", "rigs/three-models/firmware_matrix.yaml"):
+        assert list(unknown_claims(load_matrix(packaged(name)))) == []
+
+
+def test_the_claims_of_the_suite_are_those_of_its_marks_and_of_its_names() -> None:
+    claims = suite_claims()
+    assert claims["no_collapse"] == "no_collapse"
+    assert claims["random_mix_no_dip"] == "random_mix_depth_8_over_depth_1"
+    assert claims["link_runs_at_full_speed"] == "link_runs_at_full_speed"
+    assert {*claims.values()} > {*SIDES}, "each limit of the suite is that of a test"
+
+
+@pytest.mark.parametrize(
+    ("of", "found", "expected"),
+    [
+        ("class", "depth_8_over_depth1", '"depth_8_over_depth_1"'),
+        ("model", "raedy_s", '"ready_s"'),
+        ("firmware", "regression_mix", '"regression", which is the limit of that claim'),
+        ("controller", "multi_tasking_gain", '"multitasking_gain"'),
+        ("class", "depth_32_over_depth_8", ""),
+        ("class", "write_mb_per_s", ""),
+        ("class", "celsius", ""),
+    ],
+)
+def test_a_limit_that_no_test_has_is_a_warning_where_another_is_meant(
+    tmp_path: Path, of: str, found: str, expected: str
+) -> None:
+    matrix = load_matrix(limited(tmp_path, of, f"{{{found}: {{at_least: 1, source: x}}}}"))
+    messages = [in_words(tmp_path, each) for each in unknown_claims(matrix)]
+    if not expected:
+        assert messages == []
+        return
+    (message,) = messages
+    place, _, said = message.partition(": found ")
+    assert place.startswith(f"{NAME}:")
+    assert place.endswith(f".{found}")
+    assert said == (
+        f'a limit for "{found}", expected {expected}; no test of the suite has it: correct it, '
+        "unless a test of your own does"
+    )
+    if of == "class":
+        assert_documented(message)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "meant"),
+    [
+        ("6.1", "6.1.*"),
+        ("v6.12.3", "6.12.*"),
+        ("linux-6.1*", "6.1.*"),
+        ("5,10.*", "5.10.*"),
+        ("lts", "6.1.*"),
+        ("*6.1", ""),
+        ("6.1.0-38-amd64", ""),
+        ("6.?.*-amd64", ""),
+        ("6*", ""),
+    ],
+)
+@pytest.mark.parametrize("of", ["issue", "issue at the top", "limit"])
+def test_a_kernel_that_no_machine_runs_is_refused(
+    tmp_path: Path, of: str, kernel: str, meant: str
+) -> None:
+    top = f"known_issues: [{{claim: ratio, kernel: '{kernel}', summary: x, link: y}}]\nmodels:\n"
+    path = written(
+        tmp_path,
+        *{
+            "issue": (OF_A_FIRMWARE, f"            kernel: '{kernel}'\n"),
+            "issue at the top": ("models:\n", top),
+            "limit": (
+                "source: a bug}\n",
+                f"source: a bug}}\n        - {{kernel: '{kernel}', at_least: 2, source: a bug}}\n",
+            ),
+        }[of],
+    )
+    if not meant:
+        load_matrix(path)
+        return
+    with pytest.raises(Misuse) as caught:
+        load_matrix(path)
+    (message,) = in_words(tmp_path, str(caught.value)).splitlines()
+    assert message.partition(".kernel: ")[2] == (
+        f'found "{kernel}", expected a kernel\'s release as uname -r prints it, or a glob that '
+        f'fits one: "{meant}"; no kernel has it'
+    )
+    if (of, kernel) == ("issue", "6.1"):
+        assert_documented(message)

@@ -162,3 +162,16 @@ def test_an_error_that_nobody_foresaw_is_a_defect_and_no_failed_claim(
     said = capsys.readouterr().err
     assert "ZeroDivisionError: a bug" in said
     assert said.endswith("leadline: this is a defect of Leadline's own; please report it\n")
+
+
+def test_a_claim_that_no_test_settles_is_a_warning_of_the_plan(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    issue = "known_issues: [{claim: claim_b, summary: x, link: y}]\nmodels:"
+    bench.survey(bench.rig(), old="models:", new=issue)
+    files = ["--rig", str(bench.folder / "bench-a.yaml"), "--matrix", f"{bench.folder}/matrix.yaml"]
+    assert run(*files) == 0
+    assert 'known_issues[claim_b].claim: found "claim_b", expected' in capsys.readouterr().out
+    assert run(*files, "--json") == 0
+    (warning,) = json.loads(capsys.readouterr().out)["warnings"]
+    assert warning.endswith("unless a test of your own settles that claim")

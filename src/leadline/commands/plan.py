@@ -103,6 +103,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
+    from leadline.inventory.claim_names import unknown_claims
     from leadline.inventory.coverage import coverage
     from leadline.inventory.effort import effort
     from leadline.inventory.fields import packaged
@@ -129,7 +130,7 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
         route=route,
         effort=effort(visits, route, matrix),
         expired=tuple(expired_excuses(matrix, today)),
-        unbound=tuple(unbound(matrix, rigs)),
+        unbound=(*unknown_claims(matrix), *unbound(matrix, rigs)),
         absent=tuple(absent(matrix, covered)),
         today=today,
     )

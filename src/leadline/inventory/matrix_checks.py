@@ -7,6 +7,7 @@ from leadline.inventory.checks import known, unique
 from leadline.inventory.document import Document, Location, Problem, shown, some
 from leadline.inventory.fields import in_id
 from leadline.inventory.globs import ANY, common, fits, is_glob, meant
+from leadline.inventory.kernel_names import kernel_problems
 from leadline.inventory.suite_limits import limit_problems
 
 _ROOM = {
@@ -39,6 +40,7 @@ def matrix_problems(document: Document) -> Iterator[Problem]:
     yield from _issues_of_no_cell(document)
     limits = [at for pattern in _LIMITS for at in document.spread(*pattern)]
     yield from _globs_that_disagree(document, [(*at, "kernels") for at in limits], "kernel")
+    yield from kernel_problems(document, limits)
     for at in limits:
         yield from limit_problems(document, at)
 
