@@ -58,7 +58,7 @@ def test_a_drive_must_queue_as_deep_and_as_fast_as_its_controller_must(matrix: M
 
 def test_a_known_pair_must_not_queue_and_the_kernel_is_to_know_it(matrix: Matrix) -> None:
     must = must_of(matrix, cell("ACME 860", "2.0", "chipset"))
-    assert (must.ncq, must.source) == ("none", "bug 203475")
+    assert (must.ncq, must.source) == ("none", f"bug 203475 ({matrix.path}:5)")
     assert must.quirks == ("noncqtrim", "nopmp", "noncq")
     assert must_of(matrix, cell("ACME 900", "2.0", "chipset")).ncq == "required"
 
@@ -66,7 +66,7 @@ def test_a_known_pair_must_not_queue_and_the_kernel_is_to_know_it(matrix: Matrix
 def test_no_drive_queues_on_a_controller_that_cannot(matrix: Matrix) -> None:
     must = must_of(matrix, cell("ACME 860", "1.0", "ide"))
     assert must.ncq == "none"
-    assert must.source == f"{matrix.path} has `ncq: none` for controller ide"
+    assert must.source == f"controller ide has `ncq: none` ({matrix.path}:6)"
     assert must.quirks == ("noncqtrim",), "the kernel need not know what cannot be"
 
 

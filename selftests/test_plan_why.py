@@ -26,6 +26,9 @@ controllers:
     driver: ahci
     must_not_queue:
       - {model: "MAKER*", firmware: "1.?", source: an erratum}
+    max_queue_depth: 31
+    link_gbps: 1.5
+    quirks: []
     classes:
       ssd:
         ratio: {at_least: 1.5, source: its link}
@@ -135,21 +138,24 @@ def test_every_line_that_gives_a_limit_is_named(
         "ratio",
         "  before: at least 3, of class ssd (matrix.yaml:3)",
         "           source: sweeps",
-        "  before: at least 4; at least 2 on kernel 5.10.*, of model MAKER SSD (matrix.yaml:25)",
+        "  before: at least 4; at least 2 on kernel 5.10.*, of model MAKER SSD (matrix.yaml:28)",
         "           source: data sheet",
-        "           source on kernel 5.10.* (matrix.yaml:29): a bug of that kernel",
-        "  holds:  at least 1.5, of controller slow (matrix.yaml:17)",
+        "           source on kernel 5.10.* (matrix.yaml:32): a bug of that kernel",
+        "  holds:  at least 1.5, of controller slow (matrix.yaml:20)",
         "           source: its link",
         "",
         "ready_s",
         "  before: at most 10, of class ssd (matrix.yaml:4)",
         "           source: libata",
-        "  holds:  at most 20, of firmware 1.1 (matrix.yaml:36)",
+        "  holds:  at most 20, of firmware 1.1 (matrix.yaml:39)",
         "           source: its notes",
         "",
-        "must not queue on slow: an erratum",
+        "must not queue on slow: an erratum (matrix.yaml:14)",
+        "max_queue_depth 31, of controller slow (matrix.yaml:15)",
+        "link_gbps 1.5, of controller slow (matrix.yaml:16)",
+        "quirks none, of controller slow (matrix.yaml:17)",
         "",
-        "EXPIRED, not excused: ratio: It serialises. (LINK, until 2001-02-03) at matrix.yaml:38",
+        "EXPIRED, not excused: ratio: It serialises. (LINK, until 2001-02-03) at matrix.yaml:41",
     ]
 
 
@@ -172,8 +178,14 @@ def test_the_chain_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ("model MAKER SSD", 4, False),
         ("controller slow", 1.5, True),
     ]
-    assert chain[1]["where"] == f"{tmp_path}/matrix.yaml:25"
+    assert chain[1]["where"] == f"{tmp_path}/matrix.yaml:28"
     assert chain[1]["kernels"][0]["at_least"] == 2
+    pair = report["pair"]
+    assert (pair["ncq"], pair["source"]) == ("none", f"an erratum ({tmp_path}/matrix.yaml:14)")
+    assert (pair["max_queue_depth"], pair["link_gbps"], pair["quirks"]) == (31, 1.5, ["noncq"])
+    (issue,) = report["known_issues"]
+    assert (issue["claim"], issue["expired"]) == ("ratio", True)
+    assert issue["where"] == f"{tmp_path}/matrix.yaml:41"
 
 
 def test_a_cell_that_is_not_there(tmp_path: Path) -> None:
@@ -186,7 +198,7 @@ def test_a_cell_that_is_not_there(tmp_path: Path) -> None:
 def test_the_plan_warns_of_what_expired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path) == 0
     said = capsys.readouterr().out
-    assert "matrix.yaml:38: models[MAKER SSD].firmware[1.1].known_issues[ratio].expires: " in said
+    assert "matrix.yaml:41: models[MAKER SSD].firmware[1.1].known_issues[ratio].expires: " in said
     assert "    EXPIRED, not excused: ratio: It serialises. (LINK, until 2001-02-03)" in said
     assert run(tmp_path, "--json") == 0
     report = json.loads(capsys.readouterr().out)
@@ -194,7 +206,7 @@ def test_the_plan_warns_of_what_expired(tmp_path: Path, capsys: pytest.CaptureFi
     assert "found 2001-02-03" in warning
     (issue,) = report["visits"][0]["known_issues"]
     assert (issue["expired"], issue["expires"]) == (True, "2001-02-03")
-    assert issue["where"] == f"{tmp_path}/matrix.yaml:38"
+    assert issue["where"] == f"{tmp_path}/matrix.yaml:41"
 
 
 def test_the_reference_has_what_is_said_of_the_shipped_files(

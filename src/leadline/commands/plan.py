@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from leadline.inventory.coverage import Coverage
     from leadline.inventory.effort import Effort
     from leadline.inventory.matrix import Matrix
-    from leadline.inventory.plan import Gap, Visit
+    from leadline.inventory.plan import Cell, Gap, Visit
     from leadline.inventory.rig import Rig
     from leadline.inventory.stations import Route
 
@@ -180,7 +180,6 @@ def _visit(visit: "Visit", planned: Planned) -> dict[str, Any]:
     cell, matrix = visit.cell, planned.matrix
     firmware = matrix.firmware(cell.model, cell.firmware)
     limits = matrix.limits_for(cell.model, cell.firmware, cell.controller)
-    issues = matrix.issues_of(cell.model, cell.firmware, cell.controller)
     return {
         "id": visit.id,
         "rig": cell.rig,
@@ -199,15 +198,20 @@ def _visit(visit: "Visit", planned: Planned) -> dict[str, Any]:
         "drive_time_s": drive_time_s(cell, matrix),
         "against": visit.against,
         "limits": {claim: limit.model_dump() for claim, limit in limits.items()},
-        "known_issues": [
-            {
-                **issue.model_dump(mode="json"),
-                "where": issue.where,
-                "expired": issue.expired(planned.today),
-            }
-            for issue in issues
-        ],
+        "known_issues": issues_of(cell, planned),
     }
+
+
+def issues_of(cell: "Cell", planned: Planned) -> list[dict[str, Any]]:
+    """The known issues of a cell, with where they stand and whether they have expired."""
+    return [
+        {
+            **issue.model_dump(mode="json"),
+            "where": issue.where,
+            "expired": issue.expired(planned.today),
+        }
+        for issue in planned.matrix.issues_of(cell.model, cell.firmware, cell.controller)
+    ]
 
 
 def _gap(gap: "Gap") -> dict[str, str]:

@@ -1,15 +1,18 @@
 """``leadline plan --why CELL``: where each limit of a cell comes from, and which one holds."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from leadline.commands.plan import Planned
+from leadline.commands.plan import Planned, issues_of
 from leadline.commands.plan_said import bounds, issue_line
 from leadline.errors import Misuse
 
 if TYPE_CHECKING:
+    from leadline.inventory.document import Location
     from leadline.inventory.inheritance import Given
+    from leadline.inventory.matrix import Matrix
     from leadline.inventory.plan import Cell
 
 
@@ -18,6 +21,7 @@ def why(planned: Planned, wanted: str, *, as_json: bool) -> int:
     from pydantic_core import to_json
 
     from leadline.inventory.inheritance import chains
+    from leadline.inventory.must import must_of
 
     cell = _cell(planned, wanted)
     found = chains(planned.matrix, cell.model, cell.firmware, cell.controller)
@@ -28,6 +32,8 @@ def why(planned: Planned, wanted: str, *, as_json: bool) -> int:
             "firmware": cell.firmware,
             "controller": cell.controller,
             "claims": {claim: _claim(chain, planned) for claim, chain in found.items()},
+            "pair": asdict(must_of(planned.matrix, cell)),
+            "known_issues": issues_of(cell, planned),
         }
         print(to_json(report, indent=2).decode())
     else:
@@ -73,12 +79,32 @@ def _lines(
             for n, other in enumerate(given.limit.kernels):
                 place = matrix.where(*given.location, "kernels", n)
                 yield f"           source on kernel {other.kernel} ({place}): {other.source}"
-    kind = matrix.controller(cell.controller)
-    pair = kind.unqueued(cell.model, firmware.shows) if kind else None
-    if pair is not None:
-        yield from ("", f"must not queue on {cell.controller}: {pair.source}")
+    if pair := list(_pair_lines(cell, matrix)):
+        yield from ("", *pair)
     issues = matrix.issues_of(cell.model, cell.firmware, cell.controller)
     if issues:
         yield ""
     for issue in issues:
         yield f"{issue_line(issue, planned)} at {issue.where}"
+
+
+def _pair_lines(cell: "Cell", matrix: "Matrix") -> Iterator[str]:
+    """What the drive and its controller must do, each with its line."""
+    from leadline.inventory.must import must_of
+
+    must = must_of(matrix, cell)
+    if must.ncq == "none":
+        yield f"must not queue on {cell.controller}: {must.source}"
+    model, kind = matrix.model(cell.model), matrix.controller(cell.controller)
+    ends: list[tuple[str, Location, object]] = [
+        (f"model {model.model}", ("models", matrix.place[model.model]), model)
+    ]
+    if kind is not None:
+        place = ("controllers", matrix.controllers.index(kind))
+        ends.append((f"controller {kind.name}", place, kind))
+    for of, at, entry in ends:
+        for key in ("max_queue_depth", "link_gbps", "quirks"):
+            value = getattr(entry, key, None)
+            if value is not None:
+                words = (", ".join(value) or "none") if key == "quirks" else f"{value:g}"
+                yield f"{key} {words}, of {of} ({matrix.where(*at, key)})"

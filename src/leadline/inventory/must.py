@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from leadline.inventory.matrix import ControllerModel, Matrix
+    from leadline.inventory.matrix import ControllerModel, Matrix, UnqueuedPair
     from leadline.inventory.plan import Cell
 
 UNQUEUED = "noncq"
@@ -20,7 +20,7 @@ class Must:
     """The requirements of one cell; None is what the matrix does not say.
 
     A drive must queue unless this pair is not to, or it is to be tested on a controller that
-    cannot: `source` is then who says so.
+    cannot: `source` is then who says so, with file and line.
     """
 
     ncq: Literal["required", "none"]
@@ -47,12 +47,18 @@ def must_of(matrix: "Matrix", cell: "Cell") -> Must:
         max_queue_depth=controller.max_queue_depth,
         link_gbps=controller.link_gbps,
         quirks=tuple(name for names in known for name in names) if known else None,
-        source=unqueued.source if unqueued else _cannot(matrix, controller) if cannot else "",
+        source=_source(matrix, controller, unqueued) if unqueued or cannot else "",
     )
 
 
-def _cannot(matrix: "Matrix", controller: "ControllerModel") -> str:
-    return f"{matrix.path} has `ncq: none` for controller {controller.name}"
+def _source(
+    matrix: "Matrix", controller: "ControllerModel", unqueued: "UnqueuedPair | None"
+) -> str:
+    here = ("controllers", matrix.controllers.index(controller))
+    if unqueued is None:
+        return f"controller {controller.name} has `ncq: none` ({matrix.where(*here, 'ncq')})"
+    place = (*here, "must_not_queue", controller.must_not_queue.index(unqueued))
+    return f"{unqueued.source} ({matrix.where(*place)})"
 
 
 def overlooked(matrix: "Matrix", cell: "Cell", pci_id: str, driver: str) -> str:
