@@ -7,6 +7,7 @@ import pytest
 from leadline.drive.bind import Drive
 from leadline.drive.kernel_watch import KernelHistory
 from leadline.drive.pair import Pair, judge
+from leadline.drive.quirks import Quirk
 from leadline.errors import Inconclusive
 from selftests.drive_specimens import LINK, sata_drive, scsi_drive
 from selftests.test_quirks import SET_UP, UP, history
@@ -117,6 +118,25 @@ def test_a_quirk_that_a_kernel_applies_without_a_word_may_be_there() -> None:
 
 def wrapped() -> KernelHistory:
     return replace(history(UP, *SET_UP), complete=False)
+
+
+@pytest.mark.parametrize(
+    ("forced", "expected", "found"),
+    [
+        ("nolpm", [], ["nolpm"]),
+        ("1:1.5G,nolpm", ["nolpm"], ["1.5G"]),
+        ("1:1.5G", ["1.5Gbps"], []),
+        ("2:nolpm", [], []),
+    ],
+)
+def test_what_is_forced_is_seen_though_the_log_has_lost_what_it_said_of_it(
+    forced: str, expected: list[str], found: list[str]
+) -> None:
+    drive = sata_drive(words={76: GEN_1_TO_3})
+    shown = judge(drive, wrapped(), AHCI | {"command line": f"libata.force={forced}"})
+    assert [quirk.name for quirk in shown.unexpected(expected)] == found
+    said = replace(shown, quirks=(Quirk("1.5Gbps", "FORCE"), Quirk("nolpm", "FORCE")))
+    assert [quirk.name for quirk in said.unexpected(["1.5Gbps", "nolpm"])] == [], "told once"
 
 
 def test_a_log_without_its_beginning_shows_what_it_shows() -> None:

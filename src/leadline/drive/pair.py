@@ -12,7 +12,7 @@ it; what they must do together stands in the firmware matrix.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from leadline.drive import quirks
@@ -63,8 +63,19 @@ class Pair:
         return min(self.drive_gbps, self.controller_gbps or controller_gbps or self.drive_gbps)
 
     def unexpected(self, expected: Collection[str]) -> tuple[Quirk, ...]:
-        """The quirks that the kernel reports beside those expected."""
-        return tuple(quirk for quirk in self.quirks if quirk.name not in expected)
+        """The quirks that the kernel reports beside those expected.
+
+        Where its log has lost its beginning, what its command line forces on the drive, too.
+        """
+        reported = tuple(quirk for quirk in self.quirks if quirk.name not in expected)
+        return reported if self.whole_log else (*reported, *self._forced_beside(expected))
+
+    def _forced_beside(self, expected: Collection[str]) -> Iterator[Quirk]:
+        """Values of libata.force, which may be cut short: ``1.5G`` is ``1.5Gbps``."""
+        known = [*expected, *(quirk.name for quirk in self.quirks)]
+        for value in self.forced:
+            if not any(name.lower().startswith(value.lower()) for name in known):
+                yield Quirk(value, "libata.force on the kernel's command line")
 
     def missing(self, expected: Collection[str]) -> tuple[str, ...]:
         """The quirks that are expected and that the kernel does not report.
