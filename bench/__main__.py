@@ -18,6 +18,7 @@ NAMES = {
     "rates": "rates of slices against the same fio job run by hand, interleaved",
     "power": "PDUs: against powerman, four side by side, and after an unplugging",
     "faults": "each seeded fault of a drive, through `leadline hil`: is it named? (hours)",
+    "stories": "the five stories behind the suite, by drives built like theirs (an hour)",
     "pdu_faults": "each fault of a PDU on each family: a table of what came of it (minutes)",
     "matrix": "a matrix of 100,000 cells planned, and 10,000 tests of it collected",
     "model": "the virtual drive against its profile, a million operations verified (minutes)",
@@ -28,7 +29,7 @@ NAMES = {
     "practice": "two long runs compared, on the same drives as in truth (an hour)",
     "dips": "depth curves on virtual drives, healthy and with a seeded dip (an hour)",
 }
-OF_WORDS = {"acceptance", "faults"}
+OF_WORDS = {"acceptance", "faults", "stories"}
 """Benchmarks that take words of their own: ./run bench faults V2 V4 --seed 7."""
 GROUPS = {"verdicts": ("ratios", "curves", "verdict_speed", "truth", "practice", "dips")}
 

@@ -6,12 +6,12 @@ that it is as in the story: a request of 1 MiB is cut where memory is in pieces,
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from bench.memory_in_pieces import HUGE, in_pieces
 from leadline.drive import settings
 from leadline.drive.arrivals import Arrived, read_limits, watch
 from leadline.drive.bind import Drive, bind
@@ -28,24 +28,6 @@ from selftests.virtual.conftest import RIGS, MakeRig
 from selftests.virtual.test_hil import hil
 
 pytestmark = pytest.mark.measures
-
-# Takes what memory there is but SPARE, and gives every other page of it back.
-TO_PIECES = """
-import mmap, sys, time
-
-PAGE, SPARE = 4096, 96 << 20
-free = next(line for line in open("/proc/meminfo") if line.startswith("MemFree:"))
-size = ((int(free.split()[1]) << 10) - SPARE) // PAGE * PAGE
-memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-for at in range(0, size, PAGE):
-    memory[at] = 1
-for at in range(0, size, 2 * PAGE):
-    memory.madvise(mmap.MADV_DONTNEED, at, PAGE)
-print("in pieces", flush=True)
-time.sleep(3600)
-"""
-HUGE = "/sys/kernel/mm/transparent_hugepage/enabled"
-IN_PIECES_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -108,14 +90,6 @@ def sata(host: Host, journal: Journal, shared_rig: Rig) -> Unit:
 @pytest.fixture
 def scsi(host: Host, journal: Journal, shared_rig: Rig) -> Unit:
     return unit(host, journal, shared_rig, "scsi1")
-
-
-@contextmanager
-def in_pieces(host: Host) -> Iterator[None]:
-    """The rig's free memory has no two pages that are neighbours, or hardly any."""
-    with host.start(["python3", "-c", TO_PIECES]) as holding:
-        assert holding.lines(IN_PIECES_S) == ["in pieces"], holding.stderr
-        yield
 
 
 def test_the_sata_drive_gets_128_kib_at_once_and_its_controller_binds(sata: Unit) -> None:
