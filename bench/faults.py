@@ -2,7 +2,8 @@
 
 `./run bench faults [FAULT ...] [--seed N]`; with `twins` instead, the story of two drives alike
 of which one has its NCQ off (`bench.fault_twins`); with `whole` before them, the whole suite on the
-drives of each (`bench.fault_whole`).
+drives of each (`bench.fault_whole`); with `size` alone, the story of the large requests
+(`bench.fault_size`).
 """
 
 import argparse
@@ -19,12 +20,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench import fault_twins, fault_whole
+from bench import fault_size, fault_twins, fault_whole
 from bench.fault_case import FAULTY, Case
 from bench.fault_cases import CASES, UNTRIED
 from bench.fault_rig import Ran, hil, running, settings_of
 from leadline.results.record import FILE_NAME
 
+SIZE = "size"
 TWINS = "twins"
 WHOLE = "whole"
 TRIES = 3
@@ -54,6 +56,8 @@ class Tried:
 
 def measure(words: Sequence[str] = ()) -> dict[str, object]:
     """Each fault that `words` name, or all: what came of it.  A table, in Markdown, on stderr."""
+    if list(words) == [SIZE]:
+        return fault_size.measure()
     asked = _arguments(words)
     if asked.fault == [TWINS]:
         return fault_twins.measure()
@@ -80,6 +84,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="./run bench faults",
         description="Seed faults on virtual drives, and see whether `leadline hil` names them.",
+        epilog=f"{SIZE} alone: the story of the large requests, as in ./run bench stories 5",
     )
     parser.add_argument(
         "fault",

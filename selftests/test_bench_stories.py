@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as front
-from bench import fault_size, knee, queued_streams, stories, told
+from bench import fault_size, faults, knee, queued_streams, stories, told
 from bench.fault_rig import Ran, Seeded, write_files
 from bench.told import SLOT, Asked, Told
 from leadline.drive.request_limits import MIB, RequestLimits
@@ -302,3 +302,8 @@ def test_what_is_void_is_asked_again_with_the_rig_as_it_was(
 def test_another_slot_than_the_one_that_is_looked_at_is_refused() -> None:
     with pytest.raises(ValueError, match="the drive is in 'other'"):
         told.tell(Seeded("other"), [])
+
+
+def test_the_sizes_are_a_line_of_the_faults_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fault_size, "measure", of_size)
+    assert faults.measure(["size"])["binding"] == of_size()["binding"]
