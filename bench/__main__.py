@@ -9,26 +9,27 @@ from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble, messag
 from leadline.outcomes import error_exit_code
 
 NAMES = {
-    "first_light": "the suite on the virtual rig, warm: wall time and the framework's share",
+    "first_light": "the suite on the virtual rig, warm: wall time and overhead (3 minutes)",
     "suite": "quick tests, wall time over drive time; two drives side by side (minutes)",
     "acceptance": "healthy drives through -m acceptance, ten times each: false alarms (hours)",
     "traces": "a trace of ten million requests: made, written, read, checked (a minute)",
-    "multitasking": "what NCQ gains two desktop tasks at once on four disks (a quarter of an hour)",
+    "multitasking": "what NCQ gains two desktop tasks at once on four disks (15 minutes)",
     "cold": "from a fresh clone with an empty cache to the summary table (minutes)",
-    "rates": "rates of slices against the same fio job run by hand, interleaved",
-    "power": "PDUs: against powerman, four side by side, and after an unplugging",
+    "rates": "rates of slices against the same fio job by hand, interleaved (5 minutes)",
+    "power": "PDUs: against powerman, four side by side, and unplugged (minutes)",
     "faults": "each seeded fault of a drive, through `leadline hil`: is it named? (hours)",
     "stories": "the five stories behind the suite, by drives built like theirs (an hour)",
     "pdu_faults": "each fault of a PDU on each family: a table of what came of it (minutes)",
-    "matrix": "a matrix of 100,000 cells planned, and 10,000 tests of it collected",
+    "matrix": "a matrix of 100,000 cells planned, 10,000 tests of it collected (a minute)",
     "model": "the virtual drive against its profile, a million operations verified (minutes)",
-    "ratios": "simulated claims: how often a verdict is wrong, and its drive time (minutes)",
-    "curves": "verdicts on depth curves, simulated: drive time, false and missed dips",
-    "verdict_speed": "a verdict over 10,000 slices: the time of the statistics alone",
+    "ratios": "simulated claims: how often a verdict is wrong, its drive time (minutes)",
+    "curves": "simulated depth curves: drive time, false and missed dips (5 minutes)",
+    "verdict_speed": "a verdict over 10,000 slices: the time of the statistics alone (a second)",
     "truth": "claims on virtual drives of known ratio: wrong verdicts, drive time (an hour)",
     "practice": "two long runs compared, on the same drives as in truth (an hour)",
     "dips": "depth curves on virtual drives, healthy and with a seeded dip (an hour)",
 }
+"""What each measures, and about how long it takes on two processors without KVM."""
 OF_WORDS = {"acceptance", "faults", "stories"}
 """Benchmarks that take words of their own: ./run bench faults V2 V4 --seed 7."""
 GROUPS = {"verdicts": ("ratios", "curves", "verdict_speed", "truth", "practice", "dips")}
@@ -45,17 +46,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="./run bench",
         description="Run benchmarks; each prints one JSON object on stdout.",
-        epilog=f"benchmarks:\n{listing}\n\nexample: ./run bench rates",
+        epilog=f"benchmarks:\n{listing}\n\nwords of their own, as in ./run bench faults --help: "
+        f"{', '.join(sorted(OF_WORDS))}\nexample: ./run bench rates",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "name",
         nargs="*",
-        choices=[
-            *NAMES,
-            *GROUPS,
-            [],
-        ],  # argparse holds no name at all against it, too, help="all when none is given"
+        metavar="NAME",
+        choices=[*NAMES, *GROUPS, []],  # argparse holds no name at all against it, too
+        help="one of those below, or several; all of them, which takes a day, when none is given",
     )
     words = sys.argv[1:]
     own = words[1:] if OF_WORDS.intersection(words[:1]) else []
