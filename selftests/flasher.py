@@ -55,6 +55,8 @@ class Flasher:
         self.asked: dict[str, Any] = {}
         self.runs: str | None = "1.1"
         """The firmware that the drive says afterwards; None: it does not answer."""
+        self.says: dict[str, Any] = {}
+        """What else it says of itself then that it did not say before."""
         self.does("exit 0")
 
     def does(self, then: str) -> None:
@@ -97,7 +99,7 @@ class Flasher:
         self.bench.did.append("bound")
         if self.runs is None:
             raise RigTrouble("the drive is not there\nand more")
-        identity = replace(self.bench.drive.identity, firmware=self.runs)
+        identity = replace(self.bench.drive.identity, firmware=self.runs, **self.says)
         return drive(spec.slot, node="/dev/sdz", identity=identity)
 
     def left(self, host: Host, visit: OpenVisit) -> list[str]:

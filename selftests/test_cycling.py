@@ -1,6 +1,7 @@
 """A visit's power cycle: which outlets, whose leave, which neighbours, and what is excused."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from leadline.power.turns import CUTS, of_pdu
 from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.cycling_world import Cycled, cycled
 from selftests.outlet_rig import OF_A, OF_B, OF_BOTH, OF_HOST, SECOND
-from selftests.power_world import OFF_S, pdu_spec, quick, stage
+from selftests.power_world import OFF_S, drive, pdu_spec, quick, stage
 from selftests.test_visiting import is_free
 from selftests.visit_world import MATRIX, Bench, bench, kept
 
@@ -201,6 +202,26 @@ def test_firmware_that_is_expected_must_come(cycled: Cycled) -> None:
     words = r"firmware is still '1\.0' and '1\.1' was to come"
     with cycled.visit(OF_A) as visit, pytest.raises(DriveFault, match=words):
         cycle(visit, expected_firmware="1.1")
+
+
+def test_what_new_firmware_changes_is_no_fault_of_the_cycle_that_activates_it(
+    cycled: Cycled,
+) -> None:
+    """Some drives say their new revision before it is activated, so that it may be the same."""
+    slower = drive("a").link
+    assert slower is not None
+    cycled.after = {
+        "queue_depth": 8,
+        "link": replace(slower, speed="3.0 Gbps"),
+        "identity": replace(drive("a").identity, capacity_bytes=512),
+    }
+    with cycled.visit(OF_A) as visit:
+        done = cycle(visit, expected_firmware="1.0")
+        assert done.activates
+        assert done.differences == ()
+        assert visit.kernel_queue_depth == 8
+    with cycled.visit(OF_A) as visit, pytest.raises(DriveFault, match=r"3 Gb/s"):
+        cycle(visit)
 
 
 def test_a_drive_on_the_hosts_outlet_goes_with_the_host_and_every_drive_in_it(

@@ -10,7 +10,7 @@ import pytest
 
 from leadline import flashing
 from leadline.builds import Build, keep
-from leadline.errors import Misuse, RigTrouble
+from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.flashing import flash, runs
 from leadline.host.connection import Host, ProgramMissing
 from leadline.visiting import OpenVisit
@@ -129,6 +129,21 @@ def test_a_power_cycle_activates_it_where_rig_file_or_matrix_say_so(
         flash(visit)
         assert visit.drive.identity.firmware == "1.1", "said before the cycle: the guard knows it"
     assert cycles == [{"expected_firmware": "1.1"}] * 2
+
+
+def test_what_else_the_new_firmware_changes_is_no_fault_of_the_flash(flasher: Flasher) -> None:
+    flasher.says = {"capacity_bytes": 512}
+    with flasher.visit() as visit:
+        flash(visit)
+        assert visit.drive.identity.capacity_bytes == 512
+
+
+@pytest.mark.parametrize("of_another", ["model", "serial", "wwn"])
+def test_another_drive_after_the_flash_is_a_fault(flasher: Flasher, of_another: str) -> None:
+    flasher.says = {of_another: "ANOTHER"}
+    said = f"after the flash: (?i:{of_another}) was"
+    with flasher.visit() as visit, pytest.raises(DriveFault, match=said):
+        flash(visit)
 
 
 def test_a_program_beside_our_own_python_is_found_though_it_is_not_in_the_path(

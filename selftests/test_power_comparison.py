@@ -25,6 +25,7 @@ def identity(**changes: Any) -> Identity:
 def test_the_same_drive_is_no_fault() -> None:
     unchanged_but_for(drive(), identity(), None)
     unchanged_but_for(drive(), identity(firmware="1.1"), "1.1")
+    unchanged_but_for(drive(), identity(firmware="1.1", capacity_bytes=512), "1.1")
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,8 @@ def test_the_same_drive_is_no_fault() -> None:
         (identity(), "1.1", "firmware is still '1.0' and '1.1' was to come"),
         (identity(firmware="1.2"), "1.1", "firmware was '1.0' and is '1.2'"),
         (identity(firmware="1.1", serial="OTHER"), "1.1", "serial"),
+        (identity(firmware="1.1", model="OTHER"), "1.1", "model"),
+        (identity(firmware="1.1", wwn="0x5000c50000000002"), "1.1", "WWN"),
     ],
 )
 def test_another_drive_is_a_fault(after: Identity, expected: str | None, words: str) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from leadline.builds import Build, keep, path_of
 from leadline.cycling import POWER_LOSS, cycle
 from leadline.drive import microcode
-from leadline.drive.bind import Drive, bind, differences
+from leadline.drive.bind import Drive, another, bind
 from leadline.drive.guard import is_own_machine
 from leadline.drive.microcode import Image, was_refused
 from leadline.errors import DriveFault, Misuse, RigTrouble
@@ -338,11 +338,7 @@ def _activated(visit: "OpenVisit", order: _Order, on_record: OnRecord) -> "Power
     if order.spec.defers:
         microcode.activate(visit.station.host, order.before, order.spec)
     after = _answering(visit)
-    changed = [
-        each
-        for each in differences(order.before.identity, after.identity)
-        if not each.startswith("firmware ")
-    ]
+    changed = another(order.before.identity, after.identity)
     if after.identity.firmware != order.shows:
         changed.append(
             f"it runs {after.identity.firmware}, though it took the image of {order.shows} without "

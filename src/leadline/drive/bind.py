@@ -134,12 +134,23 @@ def bind(
 def differences(before: Identity, after: Identity) -> list[str]:
     """What a drive says of itself after a power cycle that it did not say before."""
     pairs = (
-        ("model", before.model, after.model),
-        ("serial", before.serial, after.serial),
-        ("WWN", before.wwn, after.wwn),
         ("firmware", before.firmware, after.firmware),
         ("capacity in bytes", before.capacity_bytes, after.capacity_bytes),
     )
+    return [*another(before, after), *_changed(pairs)]
+
+
+def another(before: Identity, after: Identity) -> list[str]:
+    """By what it is another drive: all else, new firmware may change."""
+    pairs = (
+        ("model", before.model, after.model),
+        ("serial", before.serial, after.serial),
+        ("WWN", before.wwn, after.wwn),
+    )
+    return _changed(pairs)
+
+
+def _changed(pairs: Sequence[tuple[str, object, object]]) -> list[str]:
     return [f"{what} was {old!r} and is {new!r}" for what, old, new in pairs if old != new]
 
 

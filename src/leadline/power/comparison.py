@@ -8,7 +8,7 @@ takes speed and queueing away for them: after an abrupt cut that is our own doin
 from collections.abc import Collection
 
 from leadline.drive.ask import Identity
-from leadline.drive.bind import Drive, Link, differences
+from leadline.drive.bind import Drive, Link, another, differences
 from leadline.drive.kernel_events import KernelEvent
 from leadline.drive.smart import ERROR_COUNTERS, SmartSnapshot, compare
 from leadline.errors import DriveFault, RigTrouble
@@ -18,17 +18,28 @@ _REMEDY = "cycle it gracefully, or boot the rig anew"
 
 
 def unchanged_but_for(before: Drive, after: Identity, expected_firmware: str | None) -> None:
-    """Raise DriveFault unless it is the same drive, with the firmware that is expected."""
-    firmware = expected_firmware or before.identity.firmware
-    changed = differences(before.identity, after)
-    if after.firmware == firmware:
-        changed = [change for change in changed if not change.startswith("firmware ")]
-    elif expected_firmware and after.firmware == before.identity.firmware:
-        changed.append(f"firmware is still {after.firmware!r} and {firmware!r} was to come")
+    """Raise DriveFault unless it is the same drive, with the firmware that is expected.
+
+    Without one, nothing may have changed; with one, which has been flashed, whatever else it
+    brings is its own business, and is told as what the drive says of itself with it.
+    """
+    if expected_firmware is None:
+        changed = differences(before.identity, after)
+    else:
+        changed = [*another(before.identity, after), *_not_come(before, after, expected_firmware)]
     if changed:
         raise DriveFault(
             f"{_who(before)}: came back from a power cycle as another drive: {'; '.join(changed)}"
         )
+
+
+def _not_come(before: Drive, after: Identity, firmware: str) -> list[str]:
+    if after.firmware == firmware:
+        return []
+    had = before.identity.firmware
+    if after.firmware == had:
+        return [f"firmware is still {had!r} and {firmware!r} was to come"]
+    return [f"firmware was {had!r} and is {after.firmware!r}, and {firmware!r} was to come"]
 
 
 def as_fast_as_before(

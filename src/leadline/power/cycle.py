@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 
 from leadline.drive import smart
 from leadline.drive.ask import Identity
-from leadline.drive.bind import Drive, Seen, differences, scan
+from leadline.drive.bind import Drive, Seen, another, differences, scan
 from leadline.drive.guard import HostAdmission
 from leadline.drive.kernel_watch import KernelWatch
 from leadline.drive.smart import SmartSnapshot
@@ -45,7 +45,8 @@ class PowerCycle:
 
     `window` are marks of the kernel watch before and after: error events between them
     are this cycle's doing.  `smart` are the drive's counters before and after; `wear` is how
-    often its power has been cut by now.
+    often its power has been cut by now.  One that `activates` firmware ends with another on the
+    drive, which may say other things of itself.
     """
 
     before: Drive
@@ -57,13 +58,14 @@ class PowerCycle:
     verified: bool
     smart: tuple[SmartSnapshot, SmartSnapshot]
     wear: Wear
+    activates: bool = False
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """What the drive says of itself that it did not say before; the firmware's revision is
-        not among it, for another one comes back only where it was expected."""
-        changed = differences(self.before.identity, self.after.identity)
-        return tuple(each for each in changed if not each.startswith("firmware "))
+        """What the drive says of itself that it did not say before; of what new firmware brings
+        only that it is another drive."""
+        compare = another if self.activates else differences
+        return tuple(compare(self.before.identity, self.after.identity))
 
     @property
     def ready_s(self) -> float:
@@ -110,9 +112,10 @@ def power_cycle(
     `supplies` are all outlets that feed it, switched together; `feeds` says whether
     they feed the drive alone or its whole host; `leave` is the guard's admission
     (`guard.admit` for "cut power", or `guard.admit_host`); `sharing` are the other
-    drives that go dark with it.  With `expected_firmware` that revision must come
-    back, and is the only difference allowed.  `when_dark` is called when it is proven to be
-    off, and the drives beside it are watched no more.
+    drives that go dark with it.  `expected_firmware` has been flashed, and is activated by
+    this: it must come back, on the same drive by model, serial and WWN, and nothing else is
+    compared.  `when_dark` is called when it is proven to be off, and the drives beside it are
+    watched no more.
 
     Raises DriveFault when the drive comes back as another, slower, with a smaller queue,
     with more errors counted, or not at all though its link is up (NotReady); RigTrouble when
@@ -138,12 +141,16 @@ def power_cycle(
         )
     unchanged_but_for(drive, identity, expected_firmware)
     after = sight.bind(identity.firmware)
-    as_fast_as_before(drive, after, abrupt=abrupt, events=sight.said_since_attached(after))
     counts = counted, smart.snapshot(bench.host, after.node)
-    no_errors_counted(drive, *counts, abrupt=abrupt)
+    activates = expected_firmware is not None
+    if not activates:
+        as_fast_as_before(drive, after, abrupt=abrupt, events=sight.said_since_attached(after))
+        no_errors_counted(drive, *counts, abrupt=abrupt)
     window = (mark, bench.watch.mark()) if bench.watch else None
     wear = wear_of(drive.spec)
-    return PowerCycle(drive, after, feeds, abrupt, phases, window, verified, counts, wear)
+    return PowerCycle(
+        drive, after, feeds, abrupt, phases, window, verified, counts, wear, activates
+    )
 
 
 def power_off(
