@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leadline import visiting
+from leadline import away, visiting
 from leadline.drive.bind import Drive
 from leadline.errors import DriveFault, message_of
 from leadline.host.connection import Host, HostLost
@@ -59,11 +59,13 @@ def session(bench: Bench, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.
         if (bench.folder / "refused").exists():
             visit.station.put_on[cell.slot] = "1.0"  # as flashing does, when it runs what it ran
             raise DriveFault(f"{cell.slot} refused the image")
+        away.leaving(visit, cell.firmware.partition("-")[0], "")
         runs[cell.slot] = cell.firmware.partition("-")[0]
         if (bench.folder / "slower").exists() and cell.firmware == "1.1":
             visit.station.put_on[cell.slot] = ""
             raise DriveFault(f"{cell.slot} came back slower")
         visit.station.put_on[cell.slot] = cell.firmware
+        away.arrived(visit)
         visit.rebound(bind(visit.station.host, visit.spec))
 
     monkeypatch.setattr(visiting, "bind", bind)
@@ -114,8 +116,9 @@ def test_what_an_earlier_run_left_is_tested_as_it_is_and_goes_back(session: Sess
     assert session(1, found="1.1") == ["a 1.0"]
 
 
-def test_unless_told_otherwise(session: Session) -> None:
+def test_unless_told_otherwise(session: Session, bench: Bench) -> None:
     assert session(1, keep=True) == ["a 1.1"]
+    assert list((bench.folder / "journal").iterdir()) == [], "it is no longer missed"
 
 
 def test_one_whose_visit_could_not_be_opened_after_the_flash(

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from leadline.away import left_away
 from leadline.commands import hil
 from leadline.errors import RigTrouble
 from leadline.flash_record import begin, unfinished
@@ -19,6 +20,7 @@ from leadline.host.journal import Journal
 from leadline.inventory.rig import HostSpec, Rig, load_rig
 from leadline.virtual import rig as virtual
 from selftests.hil_world import Vendor, vendor
+from selftests.test_away import leave_away
 from selftests.test_flash_record import RECORD
 from selftests.vendor import MATRIX, RIG
 
@@ -120,8 +122,9 @@ def test_what_this_run_leaves_goes_with_its_virtual_drives(
         yield
         with open_host(HostSpec(reach="local")) as here:
             begin(Journal(here, "run-1"), replace(RECORD, serial="VSSD0001"))
+            leave_away(Journal(here, "run-1"), serial="VSSD0001")
         with open_host(HostSpec(reach="local")) as here:
-            assert len(unfinished(here, rig)) == 1
+            assert len(unfinished(here, rig)) == len(left_away(here, rig)) == 1
 
     monkeypatch.setattr(virtual, "running", running)
     rigs = ("--rig", str(vendor.rig))
@@ -129,6 +132,7 @@ def test_what_this_run_leaves_goes_with_its_virtual_drives(
     assert [names for names, _ in vendor.mended] == [["bench"]]
     with open_host(HostSpec(reach="local")) as here:
         assert unfinished(here, load_rig(RIG)) == []
+        assert left_away(here, load_rig(RIG)) == []
     assert "it has new drives now" not in capfd.readouterr().err
 
 

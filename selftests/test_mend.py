@@ -20,6 +20,7 @@ from leadline.power.byte_log import ByteLogs
 from leadline.power.outlets import ENTRY
 from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.power_world import pdu_spec, quick
+from selftests.test_away import leave_away
 from selftests.visit_world import make_run
 
 __all__ = ["quick"]  # a fixture
@@ -114,6 +115,18 @@ def test_an_outlet_that_was_left_off_is_on_again_before_settings_are_given_back(
     assert "new -> old" in given_back
     assert as_outlet == ["new"], "the outlet came first"
     assert r"> on 2\r" in (tmp_path / "serial" / "p.log").read_text()
+
+
+def test_a_drive_that_is_away_from_home_is_said_and_left_there(
+    machines: Machines, dying: dict[str, Host], rig: Rig
+) -> None:
+    leave_away(Journal(dying["here"], "run-1"))
+    for host in dying.values():
+        host.close()
+    for _ in range(2):
+        (said,) = mend([rig], "run-1")
+        assert "MODEL SERIAL-a came with firmware 1.0; run run-1 put 1.1 on it" in said
+        assert f"leadline flash --rig {rig.path} a 1.0 --allow-flash" in said
 
 
 def leave_off(host: Host, pdu: dict[str, object]) -> None:

@@ -18,6 +18,7 @@ from leadline.power.pdu import open_pdu
 from leadline.preflight import refuse_absent
 from leadline.virtual.pdus.pty import VirtualPdu
 from selftests.power_world import pdu_spec, quick
+from selftests.test_away import leave_away
 from selftests.test_flash_record import RECORD
 from selftests.visit_world import WWN, make_run
 
@@ -89,10 +90,12 @@ def test_a_flash_that_was_killed_is_said_with_drives_that_do_not_answer(
     monkeypatch.setattr(journal, "default_directory", lambda _: str(tmp_path / "journal"))
     with open_host(HostSpec(reach="local")) as here:
         begin(Journal(here, "run-0"), RECORD)
+        leave_away(Journal(here, "run-0"))
     seen(monkeypatch, OTHER)
     with pytest.raises(RigTrouble) as trouble:
         refuse_absent([rig], 1)
-    last = str(trouble.value).splitlines()[-1]
+    last, away = str(trouble.value).splitlines()[-2:]
+    assert away.startswith("slot a: MODEL SERIAL-a came with firmware 1.0; run run-0 put 1.1 on")
     assert last.startswith("slot a: MODEL SERIAL-a: run run-0 ended while the image was sent")
     assert f"leadline flash --rig {rig.path} a --resume --allow-flash" in last
 

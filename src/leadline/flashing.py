@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leadline import away
 from leadline.builds import Build, keep, path_of
 from leadline.cycling import POWER_LOSS, cycle
 from leadline.drive import microcode
@@ -99,6 +100,7 @@ def flash(visit: "OpenVisit") -> "PowerCycle | None":
         earlier.settled()
     station.in_doubt.pop(visit.spec.slot, None)
     station.put_on[visit.spec.slot] = cell.firmware
+    away.arrived(visit)
     return done
 
 
@@ -206,6 +208,7 @@ def _sent(visit: "OpenVisit", order: _Order, back: str) -> OnRecord:
         if spec.method != "program":
             require(station.host, "hdparm" if spec.method == "hdparm" else "sg_write_buffer")
         visit.admitted("flash")
+        away.leaving(visit, order.shows, order.image.sha256)
         station.put_on[visit.spec.slot] = ""  # nobody knows, until it has said what it runs
         copy = there if place is _copied else ""
         on_record = begin(station.here_journal, _record(visit, order, back, copy))
@@ -321,6 +324,7 @@ def _runs_what_it_ran(visit: "OpenVisit", on_record: OnRecord) -> None:
     """Nothing of the image is in the drive, so that there is nothing to put back either."""
     on_record.settled()
     visit.station.put_on[visit.spec.slot] = on_record.record.back
+    away.arrived(visit)
 
 
 def _refused(visit: "OpenVisit", cause: BaseException | None) -> bool:

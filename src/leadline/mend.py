@@ -6,6 +6,7 @@ has ended, however it did.
 
 from collections.abc import Iterator, Sequence
 
+from leadline.away import by_record
 from leadline.booting import await_boot, left_without_power
 from leadline.errors import RigTrouble
 from leadline.host.connection import Host, open_host
@@ -65,7 +66,8 @@ def mend(rigs: Sequence[Rig], run_id: str, logs: ByteLogs | None = None) -> Iter
     """Mend what run `run_id` left, which has just ended, and what dead runs did.
 
     `rigs` without virtual ones that end right after this: they take their settings along.  One
-    sentence for each thing done, and for each that could not be, at once: take them all.
+    sentence for each thing done, and for each that could not be, at once: take them all.  Drives
+    that were left on other firmware than they came with are said, and left there.
     """
     cut: list[Rig] = []
     try:
@@ -87,3 +89,8 @@ def mend(rigs: Sequence[Rig], run_id: str, logs: ByteLogs | None = None) -> Iter
                 yield from mend_host(host, rig, run_id)
         except RigTrouble as trouble:
             yield f"rig {rig.name}: settings could not be given back: {trouble}"
+    try:
+        with open_host(HostSpec(reach="local")) as here:
+            yield from by_record(here, rigs)
+    except RigTrouble as trouble:
+        yield f"whether a drive was left on other firmware cannot be told: {trouble}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from leadline.away import by_record
 from leadline.drive.bind import choose, scan
 from leadline.errors import Misuse, RigTrouble
 from leadline.flash_record import of_silent
@@ -46,7 +47,7 @@ def _absent(rig: Rig) -> Misuse | RigTrouble | None:
                 else:
                     return None
         with open_host(HostSpec(reach="local")) as here:
-            said = [*map(str, troubles), *of_silent(here, rig)]
+            said = [*map(str, troubles), *of_silent(here, rig), *by_record(here, [rig])]
         misuse = all(isinstance(trouble, Misuse) for trouble in troubles)
         head = f"rig {rig.name}: none of its drives can be tested:"
         return (Misuse if misuse else RigTrouble)("\n".join([head, *said]))

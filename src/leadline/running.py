@@ -43,6 +43,8 @@ class Run:
     allow_flash: bool = False
     keep_firmware: bool = False
     stored_baseline: bool = False
+    by_hand: bool = False
+    """Whether it is no session: the user says which firmware a drive is to have."""
     today: date = field(default_factory=run_day)
     """On which it began: known issues that have expired by then excuse nothing in it."""
 

@@ -7,6 +7,7 @@ from typing import Self, cast
 
 import pytest
 
+from leadline import away
 from leadline.booting import await_boot, left_without_power
 from leadline.builds import last_build
 from leadline.drive.kernel_watch import KernelWatch
@@ -35,7 +36,8 @@ class Station:
     come to its end, and what to do about each; `unfinished` are those of dead runs.  `put_on` is
     which firmware, by its name in the matrix, this run has put on the drive of a slot.
     `interrupted` are flashes of this run that Ctrl-C ended, by slot: on record until another
-    succeeds.
+    succeeds.  `away` are the drives that this run has put on other firmware than they came with,
+    by slot, and `left_away` those that dead runs left on it.
     """
 
     def __init__(self, rig: Rig, run: Run, record: Record, live: Live) -> None:
@@ -46,6 +48,7 @@ class Station:
         self.lost: RigTrouble | None = None
         self.put_on: dict[str, str] = {}
         self.interrupted: dict[str, list[OnRecord]] = {}
+        self.away: dict[str, away.OnRecord] = {}
         with ExitStack() as opening:
             # Outlets first: a host that a dead run left without power answers nobody.
             folder = folder_of_run(run.results, run.id)
@@ -63,7 +66,8 @@ class Station:
                 live.say(sentence)
             self.unfinished = unfinished(self.here, rig)
             said, self.in_doubt = look_after(self.here, self.host, rig, self.unfinished)
-            for sentence in said:
+            self.left_away = away.left_away(self.here, rig)
+            for sentence in chain(said, away.look_after(self)):
                 live.say(sentence)
             self.journal = opening.enter_context(Journal(self.host, run.id))
             self.watch = opening.enter_context(KernelWatch(self.host))
@@ -171,10 +175,15 @@ class Stations:
     def _bring_home(self) -> None:
         """Put every drive back on the firmware that the rig file says it came with.
 
-        Each is tried, whatever becomes of others; of several errors the first is raised.
+        Unless they are to keep theirs.  Each is tried, whatever becomes of others; of several
+        errors the first is raised.
         """
+        if self._run.keep_firmware:
+            for rig, slot in self._left:
+                away.settle(self._stations[rig], slot)
+            return
         errors: list[DriveFault | RigTrouble | Misuse] = []
-        for visit, runs in [] if self._run.keep_firmware else list(self._left.values()):
+        for visit, runs in list(self._left.values()):
             home = self._run.home(visit)
             wanted = self._run.matrix.firmware(home.cell.model, home.cell.firmware)
             build = self._stations[home.cell.rig].build_on(home, runs)

@@ -114,6 +114,7 @@ def _flashed(
         drive_time_s=None,
         allow_flash=arguments.allow_flash,
         keep_firmware=True,
+        by_hand=True,
     )
     started = time.monotonic()
     with Station(rig, run_, record, Live(None)) as station:

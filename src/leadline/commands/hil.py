@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import leadline
+from leadline.away import forget
 from leadline.commands.options import add_results
 from leadline.errors import Misuse, RigTrouble
 from leadline.flash_record import Unfinished, settle, unfinished
@@ -196,6 +197,7 @@ def _settle_flashes(rig: Rig, say: Callable[[Unfinished], None]) -> None:
         for left in unfinished(here, rig):
             say(left)
             settle(here, left.record.serial, [left])
+        forget(here, rig)
 
 
 def _pytest_arguments(

@@ -24,8 +24,8 @@ examples:
   leadline plan --why virtual-ssd1-LEADLINE_VSSD-1.1
                                                  where each limit of a cell comes from
 
-Only files are read; no rig is reached.  Exit status: 0 when there is something to
-run, 2 when there is nothing to run or a file is wrong.
+Only files are read, what runs that ended left on record among them; no rig is reached.
+Exit status: 0 when there is something to run, 2 when there is nothing to run or a file is wrong.
 """
 
 
@@ -48,6 +48,8 @@ class Planned:
     absent: tuple[str, ...]
     """And for each controller that cells wait for and no rig has."""
     today: date
+    away: tuple[str, ...] = ()
+    """And for each drive that a run which has ended left on other firmware than it came with."""
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -133,7 +135,22 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
         unbound=(*unknown_claims(matrix), *unbound(matrix, rigs)),
         absent=tuple(absent(matrix, covered)),
         today=today,
+        away=tuple(_away(rigs)),
     )
+
+
+def _away(rigs: "list[Rig]") -> list[str]:
+    """By what is on record on this machine; no rig is reached."""
+    from leadline.away import by_record
+    from leadline.errors import RigTrouble
+    from leadline.host.connection import open_host
+    from leadline.inventory.rig import HostSpec
+
+    try:
+        with open_host(HostSpec(reach="local")) as here:
+            return list(by_record(here, rigs))
+    except RigTrouble as trouble:
+        return [f"whether a run left a drive on other firmware cannot be told: {trouble}"]
 
 
 def absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
@@ -170,7 +187,7 @@ def _report(planned: Planned) -> dict[str, Any]:
         "visits": [_visit(visit, planned) for visit in planned.visits],
         "missing": [_gap(gap) for gap in planned.gaps],
         "unserved": covered.unserved,
-        "warnings": [*planned.expired, *planned.unbound, *planned.absent],
+        "warnings": [*planned.expired, *planned.unbound, *planned.absent, *planned.away],
     }
 
 

@@ -29,7 +29,7 @@ def said(planned: Planned) -> Iterator[str]:
         yield from ("", "missing:")
         yield from (f"    {gap.cell.id}: {gap.reason}" for gap in planned.gaps)
     yield from _unserved(planned)
-    if warnings := (*planned.expired, *planned.unbound):
+    if warnings := (*planned.expired, *planned.unbound, *planned.away):
         yield from ("", "warnings:", *(f"    {warning}" for warning in warnings))
     yield from ("", *_sums(planned))
 
