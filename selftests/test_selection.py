@@ -56,6 +56,7 @@ def collected(vendor: pytest.Pytester, *words: str) -> list[str]:
         ("quick", ["quick"]),
         ("acceptance", ["quick", "acceptance"]),
         ("soak", ["quick", "acceptance", "soak"]),
+        ("not writes", ["quick", "acceptance", "soak", "of_no_purpose", "replays", "cuts"]),
         (USUAL, ["quick", "of_no_purpose", "replays", "cuts"]),
     ],
 )
@@ -84,6 +85,39 @@ def test_collecting_says_what_tests_cost_and_destroy(vendor: pytest.Pytester) ->
         "test_replays",
     ] * 3, "reads alone without the second key"
     assert "130 s  test_destroys[" in destroying[0], "what a claim costs that says nothing itself"
+
+
+SUITE = ("-m", "soak", "--pyargs", "leadline.suite")
+
+
+def chosen(vendor: pytest.Pytester, *words: str) -> tuple[set[str], set[str]]:
+    """The tests of the virtual rig's drives that would run, and those said to destroy data."""
+    lines = run(vendor, "--collect-only", *words).stdout.lines
+    said = [line.split() for line in lines if re.match(r"  (quick|acceptance|soak) ", line)]
+    names = [(next(word for word in words if "[" in word).rstrip(","), words) for words in said]
+    return {name for name, _ in names}, {name for name, words in names if "DESTROYS" in words}
+
+
+@pytest.mark.parametrize("class_", ["ssd", "hdd"])
+def test_writes_chooses_what_destroys_data_and_nothing_else(
+    vendor: pytest.Pytester, class_: str
+) -> None:
+    """By a fixture, by a mark, or (multitasking, which is of disks) only where both keys allow."""
+    text = MATRIX.read_text().replace("image: rigs/", f"image: {MATRIX.parent}/rigs/")
+    assert text.count("class: ssd\n    protocol: s") > 1
+    classed = text.replace("class: ssd\n    protocol: s", f"class: {class_}\n    protocol: s")
+    (vendor.path / "m.yaml").write_text(classed)
+    files = ("--matrix=m.yaml", *SUITE)
+    every, destroying = chosen(vendor, *files, "--allow-writes")
+    harmless, none = chosen(vendor, *files)
+    gains = {name for name in every if name.startswith("test_two_tasks_at_once_gain")}
+    assert (class_ == "hdd") == bool(gains)
+    assert destroying == (every - harmless) | gains
+    assert len(destroying) > 10
+    assert none == set()
+    assert chosen(vendor, *files, "--allow-writes", "-m", "writes")[0] == destroying
+    assert chosen(vendor, *files, "--allow-writes", "-m", "not writes")[0] == every - destroying
+    assert chosen(vendor, *files, "-m", "not writes")[0] == harmless
 
 
 def test_tests_of_other_firmware_are_left_out_for_want_of_a_key(vendor: pytest.Pytester) -> None:

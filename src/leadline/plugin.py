@@ -40,6 +40,7 @@ from leadline.selection import (
     cuts_power,
     described,
     imply_purposes,
+    imply_writes,
     not_flashed,
     reads_counters,
 )
@@ -70,8 +71,8 @@ MARKERS = (
     "protocol(*names): collect this test only for drives of these protocols (sata, sas, scsi)",
     "must(*names, **values): collect this test only where the firmware matrix says so of the drive "
     "on its controller: must(ncq='none'), or must('max_queue_depth') where it says any",
-    "writes: this test writes to the drive, and is collected only where both keys allow it; the "
-    "fixtures that write mean it, too",
+    "writes: this test destroys data, and is collected only where both keys allow it; one that "
+    "asks for a fixture that writes has the mark by itself",
     "no_limit: this claim needs no limit from the firmware matrix",
     "drive_time(seconds): what one claim of this test may cost in drive time, unless --drive-time "
     "says otherwise",
@@ -189,7 +190,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
+    """Here, for what `-m` leaves out is decided when all items have been collected."""
     imply_purposes(item)
+    imply_writes(item, item.config.stash.get(RUN, None))
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:

@@ -33,6 +33,12 @@ def imply_purposes(item: pytest.Item) -> None:
             item.add_marker(purpose)
 
 
+def imply_writes(item: pytest.Item, run: Run | None) -> None:
+    """Mark a test by which data are lost, whatever it is known by: `-m` sees marks alone."""
+    if writes(item) or (run is not None and destroys(item, run)):
+        item.add_marker("writes")
+
+
 def check_marks(test: pytest.Item) -> None:
     """Raise pytest's error of collection for a mark of ours that cannot be meant as it stands."""
     from leadline.inventory.must import Must
