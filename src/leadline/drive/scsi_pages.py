@@ -46,6 +46,23 @@ def read_pages(host: "Host", node: str) -> Pages:
         host.release_device(handle)
 
 
+def read_page(host: "Host", node: str, code: int) -> bytes | None:
+    """One VPD page of the drive at `node`; None where it does not list it, or refuses it.
+
+    A page that is not listed is not asked for.  Raises as `read_pages` does.
+    """
+    handle = host.hold_device(node, exclusive=False)
+    try:
+        asked = Asked(host, handle, node)
+        listed = asked.optional(vpd(0), _evpd(0), _VPD_BYTES)
+        if not listed or code not in _whole(listed)[4:]:
+            return None
+        page = asked.optional(vpd(code), _evpd(code), _VPD_BYTES)
+        return _whole(page) if page else None
+    finally:
+        host.release_device(handle)
+
+
 def _answers(asked: Asked) -> Iterator[tuple[str, bytes]]:
     standard = asked.command(INQUIRY, ask.INQUIRY, 96)
     yield INQUIRY, standard[: 5 + sum(standard[4:5])]  # byte 4 counts those behind it
