@@ -258,19 +258,43 @@ def test_a_span_that_was_not_read_to_its_end_proves_nothing(
 
 
 class Mute(Target):
-    """Instead of a program that reads back, one that says nothing and does not end."""
+    """Instead of a program, one that issues a write, says nothing more, and does not end."""
 
     def start(self, plan: Plan, seconds: float) -> Running:
-        return self.host.start(["sleep", "60"])
+        said = ["i 1\n"] if seconds else [""]
+        return self.host.start(["sh", "-c", 'printf "$1"; exec sleep 60', "sh", *said])
 
 
-def test_a_drive_that_falls_silent_while_it_is_read_back_is_said_to(
-    host: Host, log: IntentLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session, "SILENCE_S", 0.1)
+@pytest.fixture
+def mute(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mute:
+    """On which a moment's silence is enough; a path below /sys/block leads out to the folder."""
+    monkeypatch.setattr(session, "SILENCE_S", 1.0)
     monkeypatch.setattr(session, "LISTEN_S", 0.05)
-    with pytest.raises(RigTrouble, match="nothing was answered in 0 s; does the drive still"):
-        read_back(Mute(host, "/dev/mute", "slot a", 8), Account(SMALL), cut=False, log=log)
+    return Mute(host, f"/dev/../..{tmp_path}", "slot a", 8)
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "whose", "message"),
+    [
+        ("       0        4\n", DriveFault, "the drive has 4 requests yet, and the rig answers"),
+        ("       0        0\n", RigTrouble, "the drive has none; is the rig overloaded"),
+        (None, RigTrouble, "does the drive still answer"),
+    ],
+)
+def test_whose_fault_silence_is_the_drives_requests_tell(
+    mute: Mute, log: IntentLog, in_flight: str | None, whose: type[Exception], message: str
+) -> None:
+    """Of a load, and of reading back."""
+    if in_flight is not None:
+        Path("/sys/block", mute.node.removeprefix("/dev/"), "inflight").write_text(in_flight)
+    with pytest.raises(whose, match=f"slot a .*: nothing was answered in 1 s.*{message}"):
+        read_back(mute, Account(SMALL), cut=False, log=log)
+    under_way = f"1 requests under way, and none was answered in 1 s.*{message}"
+    with (
+        pytest.raises(whose, match=under_way),
+        Load(mute, PLAN, FOR_EVER_S, log) as load,
+    ):
+        load.until(never)
 
 
 class HalfBlind(writer.Drive):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leadline.errors import Misuse, RigTrouble
+from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Finished, Host, open_host
 from leadline.inventory.rig import HostSpec
 from leadline.load import precondition as module
@@ -29,8 +29,14 @@ class Rig:
         self.ran: list[dict[str, str]] = []
         self.deadlines: list[float] = []
 
-    def run(self, argv: list[str], *, deadline: float, check: bool) -> Finished:
+    def exists(self, path: str) -> bool:
+        return path == "/sys/block/sdx/inflight"
+
+    def run(
+        self, argv: list[str], *, deadline: float, check: bool, sample: tuple[str, float] | None
+    ) -> Finished:
         assert argv[0] == "fio"
+        assert sample is not None
         words = (word.removeprefix("--").partition("=") for word in argv[1:])
         options = {name: value for name, _, value in words}
         self.ran.append(options)
@@ -119,10 +125,15 @@ def test_a_workload_that_only_reads_has_no_steady_state_of_writes() -> None:
         precondition(host, "/dev/sdx", random_read(), (0, MIB), depth=1)
 
 
-@pytest.mark.parametrize("broken", [Rig(1000, exit_code=1), Rig(1000, error=5), Rig(0)])
-def test_writes_that_fail_are_trouble_and_no_rate(broken: Rig) -> None:
+@pytest.mark.parametrize("broken", [Rig(1000, exit_code=1), Rig(1000, error=22), Rig(0)])
+def test_a_fio_that_fails_is_trouble_and_no_rate(broken: Rig) -> None:
     with pytest.raises(RigTrouble, match="/dev/sdx"):
         done(broken)
+
+
+def test_writes_that_fail_are_the_drives_fault() -> None:
+    with pytest.raises(DriveFault, match=r"preconditioning failed .*requests failed"):
+        done(Rig(1000, exit_code=1, error=5))
 
 
 def test_the_price_is_said_with_what_it_is_made_of() -> None:

@@ -172,6 +172,9 @@ class Rig:
     def __init__(self, printed: bytes = b"", exit_code: int = 1) -> None:
         self.printed, self.exit_code = printed, exit_code
 
+    def exists(self, path: str) -> bool:
+        return path == "/sys/block/sdb/inflight"
+
     def run(self, argv: Sequence[str], **_: object) -> Finished:
         self.argv = tuple(argv)
         return Finished(self.argv, self.exit_code, self.printed, b"not run", seconds=0.0)

@@ -80,7 +80,7 @@ class Together:
         path = self._open.enter_context(built)
         workload = named(random_mix(), "_on_".join(reversed(layers)))
         aim = aim_at({1: (path,)}, members)
-        done = self._steady(path, workload, size)
+        done = self._steady(path, workload, size, aim.inflight)
         target = (check_span(size, cache_bytes), done)
         copies = 2 if "raid10" in layers else 1
         return self._load(workload, Group(members, aim, target, copies=copies))
@@ -164,13 +164,17 @@ class Together:
         for member in members:
             member.admitted("change a setting")  # as it was before, and seen to be free
 
-    def _steady(self, path: str, workload: Workload, size: int) -> Finding:
-        """Fill what was built and write to it until it is steady."""
+    def _steady(self, path: str, workload: Workload, size: int, inflight: str) -> Finding:
+        """Fill what was built and write to it until it is steady.
+
+        `inflight` counts the requests of the first of the drives below.
+        """
         visit = self.visit
         cell, station = visit.visit.cell, visit.station
         station.live.say(f"{cell.id}: preconditioning for {workload.name}: {price(size)}")
         depth = visit.kernel_queue_depth
-        done = precondition(station.host, path, workload, (0, size), depth=depth)
+        host, span = station.host, (0, size)
+        done = precondition(host, path, workload, span, depth=depth, inflight=inflight)
         name = f"preconditioning of {cell.id} for {workload.name}"
         row = Environment(rig=cell.rig, name=name, value=str(done.finding))
         station.record.add(Phase(cell=cell.id, name="drive", seconds=done.drive_s), row)

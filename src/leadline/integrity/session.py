@@ -17,6 +17,7 @@ from leadline.integrity.history import History
 from leadline.integrity.intents import REMARK, IntentLog
 from leadline.integrity.plan import Plan
 from leadline.integrity.report import found_in
+from leadline.load.overdue import held_now, inflight_of
 
 PARTS = (
     "leadline.host.agent_bytes",
@@ -48,6 +49,11 @@ class Target:
 
     def __str__(self) -> str:
         return f"{self.name} ({self.node} on {self.host.name})"
+
+    @property
+    def inflight(self) -> str:
+        """Where the kernel counts the requests that the drive has."""
+        return inflight_of(self.node)
 
     def start(self, plan: Plan, seconds: float) -> Running:
         """Start the load, or with 0 seconds the reading back."""
@@ -87,8 +93,8 @@ class Load:
     def until(self, enough: Callable[[Account], bool]) -> None:
         """Listen until that is so, or the load has ended.
 
-        Raises DriveFault where a read is wrong or a request fails, RigTrouble where the load
-        ends by itself or says nothing any more, HostLost.
+        Raises DriveFault where a read is wrong, a request fails, or the drive keeps what it was
+        given, RigTrouble where the load ends by itself or says nothing any more, HostLost.
         """
         heard = time.monotonic()
         while not (self.account.ended or enough(self.account)):
@@ -98,12 +104,11 @@ class Load:
             if lines:
                 heard = time.monotonic()
             elif self._running.ended:
-                raise self._broken_off()
+                raise _broken_off(self._target, self._running)
             elif time.monotonic() - heard > SILENCE_S:
-                raise RigTrouble(
-                    f"{self._target}: {self.account.history.under_way()} requests under way, and "
-                    f"none was answered in {SILENCE_S:.0f} s; does the drive still answer?"
-                )
+                under_way = self.account.history.under_way()
+                what = f"{under_way} requests under way, and none was answered"
+                raise _silent(self._target, what)
 
     def cut_off(self) -> None:
         """The power was cut meanwhile: take what had arrived by then.
@@ -151,16 +156,13 @@ class Load:
         if account.ended and under_way:
             raise RigTrouble(f"{self._target}: the load ended with {under_way} requests under way")
 
-    def _broken_off(self) -> RigTrouble:
-        return _broken_off(self._target, self._running)
-
 
 def read_back(target: Target, account: Account, *, cut: bool, log: IntentLog) -> Checked:
     """Read the whole span and hold it against the account.
 
     After a cut what was not flushed may be old.  Without one, or after a shutdown, everything is
     current, and is known from now on: where writes overlapped, one of them has won.  RigTrouble
-    when it cannot be read to its end.
+    when it cannot be read to its end, DriveFault when it is the drive that does not answer.
     """
     plan, history = account.plan, account.history
     unheard = account.is_unheard if cut else _nothing
@@ -178,8 +180,10 @@ def read_back(target: Target, account: Account, *, cut: bool, log: IntentLog) ->
                     _remember(history, lba, found)
             if lines:
                 heard = time.monotonic()
-            elif running.ended or time.monotonic() - heard > SILENCE_S:
+            elif running.ended:
                 raise _broken_off(target, running)
+            elif time.monotonic() - heard > SILENCE_S:
+                raise _silent(target, "nothing was answered")
     checked = sectors.checked()
     if checked.sectors != plan.sectors:
         raise RigTrouble(f"{target}: {checked.sectors} of {plan.sectors} sectors were read back")
@@ -209,11 +213,21 @@ def _nothing(number: int) -> bool:
     return False
 
 
+def _silent(target: Target, what: str) -> DriveFault | RigTrouble:
+    """Whose fault it is that nothing is answered any more: the drive's where it has requests.
+
+    RigTrouble, too, where the rig itself does not answer.
+    """
+    held = held_now(target.host, target.inflight)
+    said = f"{target}: {what} in {SILENCE_S:.0f} s"
+    if held:
+        return DriveFault(f"{said}; the drive has {held} requests yet, and the rig answers")
+    if held is None:
+        return RigTrouble(f"{said}; does the drive still answer?")
+    return RigTrouble(f"{said}, and the drive has none; is the rig overloaded?")
+
+
 def _broken_off(target: Target, running: Running) -> RigTrouble:
-    if not running.ended:
-        return RigTrouble(
-            f"{target}: nothing was answered in {SILENCE_S:.0f} s; does the drive still answer?"
-        )
     said = last_lines(running.stderr) or " nothing"
     code = "" if running.exit_code is None else f" (exit code {running.exit_code})"
     return RigTrouble(f"{target}: the load ended before its time{code}. It said:{said}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leadline.errors import Misuse
+from leadline.load.overdue import inflight_of
 from leadline.load.slices import SliceSetting
 
 
@@ -38,5 +39,5 @@ class Aim:
 
 def drive_alone(node: str, depth_path: str | None) -> Aim:
     """One drive, by its node; without a `depth_path` its queue depth is left as it is."""
-    inflight = f"/sys/block/{node.removeprefix('/dev/')}/inflight"
-    return Aim({1: (node,)}, () if depth_path is None else (depth_path,), inflight)
+    depth_paths = () if depth_path is None else (depth_path,)
+    return Aim({1: (node,)}, depth_paths, inflight_of(node))

@@ -8,13 +8,14 @@ from os import strerror
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from leadline.errors import DriveFault, RigTrouble
+from leadline.errors import RigTrouble
 from leadline.host.programs import require
 from leadline.host.trouble import DeadlinePassed, ProgramFailed, last_lines, printable
 from leadline.load.aim import Aim, drive_alone
 from leadline.load.jobs import job_name, job_text, pipe_names
 from leadline.load.measure import Measured, measure
 from leadline.load.output import Batch, JobResult, Requests, read_batch
+from leadline.load.overdue import HELD_SHARE, SAMPLE_S, counts, overdue, sampling
 from leadline.load.slices import WARM_UP_S, Slice, SliceSetting, void_names
 from leadline.load.workload import Workload
 
@@ -30,14 +31,9 @@ STARTUP_S = 30.0
 OWN_IPC = "unshare --ipc"
 """fio's hugepages are shared memory, which outlives a fio that is killed, and would hold them
 for ever; in a name space of its own it goes with it (tried)."""
-SAMPLE_S = 0.02
-"""How often the requests in flight at the drive are counted: some twenty times a slice."""
 FEWEST_SAMPLES = 5
 STRETCH = 4.0
 """How many times as long as asked slices may take, with their drains."""
-HELD_SHARE = 2.0
-"""A drive that had requests for so many times as long as was asked for is what was late: fio makes
-no more of them once a slice's time is over, however late the rig is with it."""
 
 
 def run_slices(
@@ -104,10 +100,12 @@ def run_aimed(
     try:
         done = _run(host, argv, job_file, deadline=deadline, where=where, inflight=aim.inflight)
     except DeadlinePassed as late:
-        raise _overdue(late, where, deadline, sum(each.seconds for each in settings)) from None
+        asked_s = sum(each.seconds for each in settings)
+        what = f"{where}: fio did not end its slices of {asked_s:g} s in all within {deadline:g} s"
+        raise overdue(late, what, every=SAMPLE_S, enough_s=HELD_SHARE * asked_s) from None
     batch = read_batch(done.stdout)
     check_batch(batch, where)
-    slices = slices_of(batch, settings, seeds, _counts(done.samples))
+    slices = slices_of(batch, settings, seeds, counts(done.samples))
     for each in slices:
         if on_slice is not None:
             on_slice(each)
@@ -124,7 +122,7 @@ def _run(
     inflight: str,
 ) -> "Finished":
     """The archive of what fio left, and what was in flight; errors are said without the script."""
-    sample = (inflight, SAMPLE_S) if inflight and host.exists(inflight) else None
+    sample = sampling(host, inflight, SAMPLE_S)
     try:
         return host.run(argv, input=job_file.encode("ascii"), deadline=deadline, sample=sample)
     except ProgramFailed as failed:
@@ -133,33 +131,6 @@ def _run(
             f"{where}: fio could not be run (exit code {failed.exit_code}); is there room in "
             f"/dev/shm or /tmp? It said:{said}"
         ) from None
-
-
-def _overdue(
-    late: DeadlinePassed, where: str, deadline: float, asked_s: float
-) -> DriveFault | DeadlinePassed:
-    """Whose fault it is that slices of `asked_s` seconds did not end within the deadline.
-
-    A drive may take its time with each request and still stay below the kernel's own timeout, so
-    that the kernel log says nothing.  A rig that answers no more has told nothing of the drive.
-    """
-    held = [count for _, count in _counts(late.samples)]
-    held_s = SAMPLE_S * sum(count > 0 for count in held)
-    what = f"{where}: fio did not end its slices of {asked_s:g} s in all within {deadline:g} s"
-    had = f"; the drive had requests for {held_s:.0f} s of it" if held else ""
-    said = last_lines(late.stderr)
-    if late.left and (not held or held[-1] > 0):
-        stuck = "not even SIGKILL ended it: it waits for the drive"
-        return DriveFault(f"{what}, and {stuck}{had}, and the rig answers{said}")
-    if held_s > HELD_SHARE * asked_s:
-        return DriveFault(f"{what}, and was ended{had}, and the rig answers{said}")
-    doubt = "is the rig overloaded?" if held else "does the drive still answer?"
-    return DeadlinePassed(f"{what}, and was ended{had}; {doubt}{said}", late.stdout, late.stderr)
-
-
-def _counts(samples: Sequence[tuple[float, str]]) -> list[tuple[float, int]]:
-    """Requests at the drive, reads and writes together, each with its time."""
-    return [(at, sum(map(int, text.split()))) for at, text in samples]
 
 
 def slices_of(

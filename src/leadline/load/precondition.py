@@ -14,11 +14,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leadline.drive.finding import NOT_PRECONDITIONED, Finding
-from leadline.errors import Misuse, RigTrouble
+from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.programs import require
-from leadline.host.trouble import last_lines
+from leadline.host.trouble import DeadlinePassed, last_lines
+from leadline.load.fio import DRIVE_ERRORS
 from leadline.load.jobs import target_options
 from leadline.load.output import split_output
+from leadline.load.overdue import (
+    HELD_SHARE,
+    MOST_OF_IT,
+    every_s,
+    inflight_of,
+    overdue,
+    sampling,
+)
 from leadline.load.target import FILL_TIMES, fill_seconds, in_words
 from leadline.load.workload import Workload
 from leadline.verdict.steady_state import WINDOW, SteadyState, steady_state
@@ -95,30 +104,48 @@ def precondition(
     fill: bool = True,
     round_s: float = ROUND_S,
     most_rounds: int = MOST_ROUNDS,
+    inflight: str | None = None,
 ) -> Preconditioned:
     """Fill `span` (offset, size in bytes) of `node` twice, then write until it is steady.
 
     Without `fill` it is left as full as it is.  Everything in the span is lost: whoever calls
     holds the write guard's leave.  The rounds run `workload` itself, `depth` requests offered.
-    That it does not become steady is a result and no exception.  Raises Misuse for a workload
-    that does not write, RigTrouble when fio is missing or fails.
+    `inflight` is where the kernel counts the requests at the drive, for a `node` that is built of
+    drives or is a file.  That it does not become steady is a result and no exception.  Raises
+    Misuse for a workload that does not write, DriveFault when its requests fail or the drive keeps
+    fio past its deadline, RigTrouble when fio is missing or fails.
     """
     if not workload.writes:
         raise Misuse(f"workload {workload.name!r} only reads: it has no steady state of writes")
     require(host, "fio")
-    fill_s = _fill(host, node, span) if fill else 0.0
+    on = _On(host, node, inflight_of(node) if inflight is None else inflight)
+    fill_s = _fill(on, span) if fill else 0.0
     rounds: list[float] = []
     state = steady_state(rounds)
     while not state.steady and len(rounds) < most_rounds:
         options = ["--time_based=1", f"--runtime={round(round_s * 1000)}ms", f"--iodepth={depth}"]
         options += ["--norandommap=1", "--randrepeat=0"]
-        job = _fio(host, node, workload, options, deadline=STARTUP_S + 4 * round_s)
-        rounds.append(_rate(job, f"{host.name}: {node}"))
+        deadline, enough_s = STARTUP_S + 4 * round_s, HELD_SHARE * round_s
+        job = _fio(on, workload, options, deadline=deadline, enough_s=enough_s)
+        rounds.append(_rate(job, on.where))
         state = steady_state(rounds)
     return Preconditioned(workload, fill_s, tuple(rounds), round_s, state, fill)
 
 
-def _fill(host: "Host", node: str, span: tuple[int, int]) -> float:
+@dataclass(frozen=True)
+class _On:
+    """What is written to, and where the requests at the drive below it are counted."""
+
+    host: "Host"
+    node: str
+    inflight: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.host.name}: {self.node}"
+
+
+def _fill(on: _On, span: tuple[int, int]) -> float:
     offset, size = span
     fill = Workload("fill", rw="write", block_bytes=FILL_BLOCK)
     # fio writes whole blocks, and starts at one.
@@ -128,25 +155,35 @@ def _fill(host: "Host", node: str, span: tuple[int, int]) -> float:
     options = [f"--offset={offset}", f"--size={room}", f"--loops={FILL_TIMES}"]
     options.append(f"--iodepth={FILL_DEPTH}")
     deadline = STARTUP_S + fill_seconds(size, SLOWEST_BYTES_PER_S)
-    return _ran_s(_fio(host, node, fill, options, deadline=deadline))
+    enough_s = MOST_OF_IT * deadline
+    return _ran_s(_fio(on, fill, options, deadline=deadline, enough_s=enough_s))
 
 
 def _fio(
-    host: "Host", node: str, workload: Workload, options: Sequence[str], *, deadline: float
+    on: _On, workload: Workload, options: Sequence[str], *, deadline: float, enough_s: float
 ) -> dict[str, Any]:
-    """The one entry of "jobs" of a run of fio that went well."""
-    common = [f"--{option}" for option in target_options(node, workload)]
+    """The one entry of "jobs" of a run of fio that went well.
+
+    `enough_s` are seconds that the drive may have had requests for before it is what was late.
+    """
+    common = [f"--{option}" for option in target_options(on.node, workload)]
     argv = ["fio", f"--name={workload.name}", *common, *options]
     argv += ["--output-format=json", "--eta=never"]
-    done = host.run(argv, deadline=deadline, check=False)
+    every = every_s(deadline)
+    sample = sampling(on.host, on.inflight, every)
+    try:
+        done = on.host.run(argv, deadline=deadline, check=False, sample=sample)
+    except DeadlinePassed as late:
+        what = f"{on.where}: preconditioning ({workload.name}) did not end within {deadline:.0f} s"
+        raise overdue(late, what, every=every, enough_s=enough_s) from None
     document, notes = split_output(done.stdout.decode("utf-8", "replace"))
     jobs = document["jobs"] if document else []
     if done.exit_code != 0 or len(jobs) != 1 or jobs[0].get("error"):
         said = last_lines(notes + done.stderr.decode("utf-8", "replace")) or " nothing"
-        raise RigTrouble(
-            f"{host.name}: {node}: preconditioning failed (fio's exit code {done.exit_code}); is "
-            f"the drive there, and not mounted? It said:{said}"
-        )
+        what = f"{on.where}: preconditioning failed (fio's exit code {done.exit_code})"
+        if any(job.get("error") in DRIVE_ERRORS for job in jobs):
+            raise DriveFault(f"{what}: requests failed; the kernel's log says why. It said:{said}")
+        raise RigTrouble(f"{what}; is the drive there, and not mounted? It said:{said}")
     job: dict[str, Any] = jobs[0]
     return job
 

@@ -8,6 +8,7 @@ from leadline.host.programs import require
 from leadline.host.trouble import DeadlinePassed, last_lines
 from leadline.load.fio import DRIVE_ERRORS
 from leadline.load.output import split_output
+from leadline.load.overdue import MOST_OF_IT, every_s, inflight_of, overdue, sampling
 from leadline.trace.replay_job import (
     FIO_MINIMUM,
     Timing,
@@ -33,9 +34,9 @@ def replay(
 ) -> Replayed:
     """Replay `trace` on `node`; whoever calls holds the write guard's leave where it `writes`.
 
-    Raises DriveFault when requests failed, RigTrouble when fio is missing, older than
-    FIO_MINIMUM, did not run, or did not replay every request; ValueError for a trace that
-    writes without leave.
+    Raises DriveFault when requests failed or the drive kept fio past its deadline, RigTrouble when
+    fio is missing, older than FIO_MINIMUM, did not run, or did not replay every request; ValueError
+    for a trace that writes without leave.
     """
     if counts_of(trace)[1] and not writes:
         raise ValueError("a trace that writes needs leave to write: fit it to reads alone")
@@ -47,16 +48,15 @@ def replay(
         argv.append("--readonly")
     deadline = STARTUP_S + STRETCH * trace.seconds + SLOWEST_S * len(trace)
     sent = archive(node, trace, in_flight, timing, writes=writes)
+    every = every_s(deadline)
+    sample = sampling(host, inflight_of(node), every)
     try:
-        done = host.run(argv, input=sent, deadline=deadline, check=False)
+        done = host.run(argv, input=sent, deadline=deadline, check=False, sample=sample)
     except DeadlinePassed as late:
-        raise DeadlinePassed(
-            f"{where}: fio did not end its replay of {len(trace)} requests within "
-            f"{deadline:.0f} s, and was ended; does the drive still answer?"
-            f"{last_lines(late.stderr)}",
-            late.stdout,
-            late.stderr,
-        ) from None
+        what = (
+            f"{where}: fio did not end its replay of {len(trace)} requests within {deadline:.0f} s"
+        )
+        raise overdue(late, what, every=every, enough_s=MOST_OF_IT * deadline) from None
     return _outcome(done, trace, where)
 
 
