@@ -223,6 +223,15 @@ def test_a_line_that_is_no_event_is_the_rigs_trouble(line: str) -> None:
         Account(SMALL).take(line)
 
 
+def test_a_command_beside_which_nothing_was_under_way_does_not_count() -> None:
+    account = Account(SMALL)
+    counted = []
+    for line in ("c", "i 1", "c", "a 1", "c"):
+        account.take(line)
+        counted.append(account.commands)
+    assert counted == [0, 0, 1, 1, 1]
+
+
 def test_a_read_of_too_few_sectors_is_the_rigs_trouble() -> None:
     account = Account(SMALL)
     number = next(n for n in range(1, 200) if SMALL.request(n).kind == READ)

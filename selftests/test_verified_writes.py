@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,7 +17,7 @@ from leadline.drive.bind import Drive
 from leadline.drive.overlap import Overlap
 from leadline.drive.tracing import TracingMissing
 from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
-from leadline.host.connection import Host
+from leadline.host.connection import Host, Running
 from leadline.integrity.account import Account
 from leadline.integrity.check import Checked
 from leadline.integrity.intents import IntentLog, account_of
@@ -38,6 +38,28 @@ SENT = {"READ FPDMA QUEUED": 9, "WRITE FPDMA QUEUED": 30, "FLUSH CACHE EXT": 1}
 QUEUED = Overlap("libata", 40, SENT, 39, 31, 20.0)
 
 
+class Answered:
+    """A load on a file, beside which IDENTIFY is answered: a file itself takes no command."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._running, name)
+
+    def lines(self, timeout: float) -> list[str]:
+        lines = self._running.lines(timeout)
+        return [*lines[:-1], "c", *lines[-1:]] if lines else []
+
+
+class FileTarget(Target):
+    """What `start` gives in the place of a drive."""
+
+    def start(self, plan: Plan, seconds: float) -> Running:
+        running = super().start(plan, seconds)
+        return cast(Running, Answered(running)) if seconds else running
+
+
 @dataclass
 class World:
     """A visit to a file, and a power cycle that ends the load on it."""
@@ -51,6 +73,7 @@ class World:
     asked: dict[str, Any] = field(default_factory=dict)
     says: str = ""
     seen: Overlap | None = QUEUED
+    answers: bool = True
     moments: list[int] = field(default_factory=list)
 
     def __call__(self, *, abrupt: bool) -> PowerCycle:
@@ -65,9 +88,10 @@ class World:
         return replace(done(1.0), verified=self.verified)
 
     def target(self, host: Any, node: str, name: str, **how: Any) -> Target:
-        """A file takes no commands."""
+        """The file, with IDENTIFY answered beside a load where the drive `answers` it."""
         self.asked = how
-        return Target(host, node, name, how["in_flight"])
+        kind = FileTarget if self.answers else Target
+        return kind(host, node, name, how["in_flight"])
 
     def during(self, host: Host, drive: Drive, load: Callable[[], None]) -> Overlap:
         """What reaches the drive; how many writes had been answered before and after is kept."""
@@ -142,6 +166,24 @@ def test_who_it_is_is_asked_beside_the_load(world: World) -> None:
     assert world.asked["command"] == IDENTIFY_DEVICE
     assert world.asked["length"] == 512
     assert world.asked["in_flight"] == 32
+
+
+@pytest.mark.parametrize(
+    "method", ["read_back_at_once", "outlast_a_power_cycle", "outlast_a_power_cut"]
+)
+def test_writes_beside_which_no_identify_was_answered_prove_nothing_of_it(
+    world: World, method: str
+) -> None:
+    world.answers = False
+    with pytest.raises(Inconclusive, match=r"no IDENTIFY or INQUIRY was answered .* 0 IDENTIFY"):
+        getattr(writes(world), method)()
+
+
+def test_wrong_data_outrank_a_missing_identify(world: World) -> None:
+    world.answers = False
+    world.meanwhile = lambda: world.spoil(first_lba() + 7)
+    with pytest.raises(DriveFault, match="1 of 2048 sectors"):
+        writes(world).outlast_a_power_cycle()
 
 
 def test_a_graceful_power_cycle_keeps_all(world: World, bench: Bench) -> None:

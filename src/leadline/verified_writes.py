@@ -6,8 +6,9 @@
 
 Each is a load of its own.  What the drive owes is computed from what it acknowledged and
 flushed (`integrity.history`); a sector that holds anything else is a DriveFault, which names it.
-Where nothing is wrong, and the writes came to the drive one by one although it must queue, there is
-no evidence of queued writes: Inconclusive.
+Where nothing is wrong, and the writes came to the drive one by one although it must queue, or no
+IDENTIFY was answered beside them, there is no evidence of queued writes with other commands between
+them: Inconclusive.
 """
 
 import secrets
@@ -113,11 +114,11 @@ class VerifiedWrites:
 
         Raises DriveFault at the first wrong read, and where a sector does not hold its last
         write; Misuse where the drive may not be written to; Inconclusive where the writes were
-        not queued, as they must be.
+        not queued, as they must be, or no IDENTIFY was answered beside them.
         """
         with self._begun() as (plan, log):
             load = self._written(plan, log)
-            return self._queued(self._judged(*load, log, "read back at once"))
+            return self._evidence(self._judged(*load, log, "read back at once"))
 
     def outlast_a_power_cycle(self) -> Intact:
         """The same, and again after a graceful power cycle: everything has to be there."""
@@ -125,14 +126,15 @@ class VerifiedWrites:
             load = self._written(plan, log)
             self._judged(*load, log, "read back before a power cycle")
             proven(self._visit.cycle_power(abrupt=False))
-            return self._queued(self._judged(*load, log, "after a graceful power cycle"))
+            return self._evidence(self._judged(*load, log, "after a graceful power cycle"))
 
     def outlast_a_power_cut(self) -> Intact:
         """Cut the power without a word in the middle of the load, and then read everything back.
 
         What was flushed, or written with FUA, has to be there; what was not may be old or new.
         Inconclusive where no request was under way when the power went, or nobody can tell
-        whether it did, and where the writes were not queued, as they must be.
+        whether it did, and where the writes were not queued, as they must be, or no IDENTIFY was
+        answered beside them.
         """
         with self._begun() as (plan, log):
             began = time.monotonic()
@@ -152,7 +154,7 @@ class VerifiedWrites:
                     "ended by then, so the power cut proves nothing"
                 )
             when = "after an abrupt power cut"
-            return self._queued(self._judged(load.account, at_drive, log, when, cut=True))
+            return self._evidence(self._judged(load.account, at_drive, log, when, cut=True))
 
     def _written(self, plan: Plan, log: IntentLog) -> tuple[Account, AtDrive]:
         """A load that ended in order, all of its reads right; and what the drive was sent in it."""
@@ -163,9 +165,16 @@ class VerifiedWrites:
         self._count_drive_time(time.monotonic() - began)
         return load.account, at_drive
 
-    def _queued(self, intact: Intact) -> Intact:
-        """The same, as evidence of queued writes where the drive must queue."""
+    def _evidence(self, intact: Intact) -> Intact:
+        """The same, as evidence of writes that were queued, as they must be, and of IDENTIFY."""
         refuse_unqueued(self._visit, self._who, intact.at_drive)
+        if not intact.commands:
+            raise Inconclusive(
+                f"{self._who}: nothing is wrong with its data, but no IDENTIFY or INQUIRY was "
+                "answered beside the writes, and so they prove nothing of writes with such "
+                f"commands between them ({intact.load}). See with `leadline identify` whether the "
+                "drive answers promptly, and run this again"
+            )
         return intact
 
     def _judged(

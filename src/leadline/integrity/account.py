@@ -6,7 +6,7 @@
     ``a N``    it is acknowledged (a write or a flush)
     ``r N ..`` it is acknowledged (a read), and what was found (`report`)
     ``e N E``  it failed, with errno E: it may have taken effect
-    ``c``      the command beside it was answered
+    ``c``      the command beside them was answered
     ``x``      that failed, and is not sent any more
     ``end``    the load ended in order: nothing is under way
     ========== ==================================================
@@ -29,7 +29,8 @@ from leadline.integrity.report import found_in
 class Account:
     """What a load has done so far, and what the drive owes for it.
 
-    `most_under_way` is the most requests that were issued and not answered at one time;
+    `commands` are those that were answered while requests were under way: beside none they show
+    nothing.  `most_under_way` is the most requests that were issued and not answered at one time;
     `failed` are the requests that failed, with their errno; `command_failed` says so of the
     command beside them.
     """
@@ -64,7 +65,7 @@ class Account:
         if event == "end":
             self.ended = True
         elif event == "c":
-            self.commands += 1
+            self.commands += self.history.under_way() > 0
         elif event == "x":
             self.command_failed = True
         elif event == "i":
