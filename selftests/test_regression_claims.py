@@ -215,7 +215,9 @@ class Compared:
         return SimpleNamespace(
             nodeid=f"test_regression.py::test_r[{stay.id}]",
             path=self.bench.folder / "test_regression.py",
-            config=SimpleNamespace(invocation_params=SimpleNamespace(dir=self.bench.folder)),
+            config=SimpleNamespace(
+                invocation_params=SimpleNamespace(dir=self.bench.folder), stash=pytest.Stash()
+            ),
             name="test_r",
             originalname="test_r",
             callspec=SimpleNamespace(params={"visit": stay.visit, "stay": stay}),

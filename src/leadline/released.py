@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from leadline.claims import NotJudgedHere
 from leadline.drive.identify_changes import Change
 from leadline.drive.said import Said, said_changes
 from leadline.errors import Inconclusive
+from leadline.failed_stations import uncompared
 from leadline.inventory.stations import Stay
 from leadline.results import stations
 from leadline.results.schema import Environment
@@ -34,19 +36,25 @@ class Released:
 
     `recorded(quantity)` is what the other stations have recorded of a quantity by its name,
     `says(cell)` what the drive has said of itself in a cell; `tell` is told how that differs.
+    `why_not()` is why nothing can be compared at the last station, "" where it can.
     """
 
     stay: Stay
     recorded: Recorded
     says: Says
     tell: Callable[[str], None]
+    why_not: Callable[[], str] = str
 
     def __repr__(self) -> str:
         return self.stay.released.firmware
 
     def statement(self, quantity: "Quantity", within: float, source: str) -> NotRegressed:
-        """The claim that the candidate keeps all but `within` of a quantity, at this station."""
+        """The claim that the candidate keeps all but `within` of a quantity, at this station.
+
+        Raises Inconclusive at the last one where another has failed: no drive time is spent.
+        """
         stay = self.stay
+        self._refuse_what_failed()
         return NotRegressed(
             quantity,
             within,
@@ -72,6 +80,7 @@ class Released:
         stay = self.stay
         if not stay.judges:
             raise NotJudgedHere(f"what the drive says with {stay.visit.cell.firmware} is recorded")
+        self._refuse_what_failed()
         before, after = self.says(stay.released), self.says(stay.candidate.cell)
         if before is None or after is None:
             unseen = stay.released if before is None else stay.candidate.cell
@@ -86,6 +95,10 @@ class Released:
         for change in changes:
             self.tell(str(change))
         return changes
+
+    def _refuse_what_failed(self) -> None:
+        if self.stay.judges and (why := self.why_not()):
+            raise Inconclusive(why)
 
 
 def released_of(visit: "OpenVisit", stay: Stay, item: pytest.Item) -> Released:
@@ -114,7 +127,7 @@ def released_of(visit: "OpenVisit", stay: Stay, item: pytest.Item) -> Released:
         name = f"{stay.candidate.cell.id} against {stay.released.firmware}"
         record.add(Environment(rig=visit.visit.cell.rig, name=name, value=change))
 
-    return Released(stay, recorded, says, tell)
+    return Released(stay, recorded, says, tell, partial(uncompared, item))
 
 
 def _stood_in(visit: "OpenVisit", stay: Stay, quantity: str) -> tuple[AtStation, ...]:

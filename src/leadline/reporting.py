@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from leadline.errors import RigTrouble, message_of
+from leadline.failed_stations import answers, take_note, uncompared_after
 from leadline.inventory.stations import Route
 from leadline.outcomes import NOT_KEPT_CODE, Ended, ended_by, exit_code
 from leadline.report.itinerary import itinerary_of
@@ -28,11 +29,13 @@ from leadline.running import (
     cell_of,
     claim_of,
     named_in,
+    stay_of,
     visit_of,
 )
 from leadline.selection import not_flashed
 
 PREFIX = "leadline."
+NOT_COMPARED = "not_compared"
 _SAID = pytest.StashKey[dict[str, str]]()
 # Exceptions whose message says everything: their traceback would only hide it.
 _PLAIN = {Ended.ERROR, Ended.USAGE}
@@ -60,8 +63,7 @@ def pytest_runtest_makereport(
         return report
     ended = _ended(item, report, call)
     if call.when == "call" or ended is not Ended.PASS:
-        cell = "" if visit is None else cell_of(item)
-        found = _properties(item, cell, ended, _message(report, call))
+        found = _found(item, report, call, ended)
         if ended is Ended.PASS and hasattr(report, "wasxfail"):
             found.append((f"{PREFIX}not_needed", report.wasxfail))
         report.user_properties.extend(found)
@@ -104,6 +106,29 @@ def _message(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
     return message_of(call.excinfo.value)
 
 
+def _found(
+    item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None], ended: Ended
+) -> list[tuple[str, object]]:
+    """The properties of a report; at a regression station those of the firmware whose fault it is,
+    and where that is not the candidate's and is the last one, what the candidate's claim ends as.
+    """
+    message = _message(report, call)
+    if visit_of(item) is None:
+        return _properties(item, "", ended, message)
+    if call.when != "teardown":
+        take_note(item, ended, message)
+        other = answers(item, ended, call.excinfo.value if call.excinfo else None)
+        if other is not None:
+            stay = stay_of(item)
+            facts = {"cell": other.id, "claim": claim_of(item), "outcome": ended.value}
+            facts["message"] = message
+            if stay is not None and stay.judges:
+                facts[NOT_COMPARED] = uncompared_after(item, message)
+                facts["candidate"] = cell_of(item)
+            return [(f"{PREFIX}{key}", value) for key, value in facts.items()]
+    return _properties(item, cell_of(item), ended, message)
+
+
 def _properties(
     item: pytest.Item, cell: str, ended: Ended, message: str
 ) -> list[tuple[str, object]]:
@@ -126,6 +151,16 @@ def facts_of(report: pytest.TestReport | pytest.CollectReport) -> dict[str, Any]
     """The facts that a report carries, keyed without the prefix; none that of a collection."""
     properties = report.user_properties if isinstance(report, pytest.TestReport) else ()
     return {key.removeprefix(PREFIX): value for key, value in properties if key.startswith(PREFIX)}
+
+
+def _of_the_candidate(facts: dict[str, Any]) -> dict[str, Any]:
+    """Of a last station at which the released firmware failed: the claim that it leaves open."""
+    return {
+        "cell": facts["candidate"],
+        "claim": facts["claim"],
+        "outcome": Ended.INCONCLUSIVE.value,
+        "message": facts[NOT_COMPARED],
+    }
 
 
 def _of_a_dead_worker(report: pytest.TestReport, route: Route) -> dict[str, Any]:
@@ -162,7 +197,7 @@ class Reporter:
         self._record = record
         self._run = run
         self._announced = False
-        self._rows: dict[str, SummaryRow] = {}
+        self._rows: dict[tuple[str, str], SummaryRow] = {}
         self._broken: set[str] = set()
         self._unkept = ""  # why results could not be written; the first time, if ever
         self._session: pytest.Session | None = None
@@ -200,14 +235,19 @@ class Reporter:
         facts = facts_of(report) or _of_a_dead_worker(report, self._run.route)
         if "outcome" not in facts or (report.when == "teardown" and not report.failed):
             return
-        self._show(SummaryRow.from_facts(report.nodeid, facts))
+        self._take(report.nodeid, facts, report.duration)
+        if NOT_COMPARED in facts:
+            self._take(report.nodeid, _of_the_candidate(facts), 0.0)
+
+    def _take(self, node: str, facts: dict[str, Any], seconds: float) -> None:
+        self._show(SummaryRow.from_facts(node, facts))
         row = OutcomeRow(
             cell=facts["cell"] or None,
             claim=facts["claim"],
-            node=report.nodeid,
+            node=node,
             outcome=facts["outcome"],
             message=facts["message"],
-            seconds=report.duration,
+            seconds=seconds,
         )
         self._keep(lambda: self._record.add(row))
 
@@ -226,10 +266,11 @@ class Reporter:
 
     def _show(self, row: SummaryRow) -> None:
         """Have the row in the table, unless the test ended worse before, as the exit code says."""
-        before = self._rows.get(row.node)
+        place = row.node, row.cell
+        before = self._rows.get(place)
         had = [] if before is None else [before.outcome]
         if before is None or exit_code([*had, row.outcome]) != exit_code(had):
-            self._rows[row.node] = row
+            self._rows[place] = row
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for row in self._rows.values():

@@ -36,15 +36,18 @@ class Loss:
 
 def losses(rows: Sequence[SummaryRow], route: Route) -> tuple[Loss, ...]:
     """Every test that passed with a released firmware and not with the candidate held against
-    it, and every comparison of the two that failed."""
-    judged = [stay.id for stay in route.stays if stay.judges]
+    it, and every comparison of the two that failed.
+
+    What fails at a station is the firmware's that the drive has there, so that it is the
+    candidate's here only where it failed with that, or as both were judged."""
+    stations = [stay.id for stay in route.stays]
     found = []
     for candidate, released in route.comparisons:
         held = {_test(row): row for row in rows if row.cell == released.id}
         for row in rows:
             if row.cell != candidate.id:
                 continue
-            compares = any(name in row.node for name in judged)
+            compares = any(name in row.node for name in stations)
             before = None if compares else held.get(_test(row))
             lost = before is not None and before.outcome is Ended.PASS and row.outcome in LOST
             if lost or (compares and row.outcome in SLOWER):
