@@ -165,6 +165,29 @@ def test_a_candidate_that_is_not_compared_is_held_against_what_is_stored(
     assert alone in capsys.readouterr().out
 
 
+def test_a_candidate_is_held_against_the_nearest_before_it_that_is_released(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And not against another candidate, which may have lost it already, nor a withdrawn one."""
+    files.model(
+        "M",
+        "1.0 status: released",
+        "1.1 predecessor: '1.0'",
+        "1.2 predecessor: '1.1', status: withdrawn",
+        "1.3 predecessor: '1.2'",
+        "2.0 status: released",
+    )
+    files.drive("a", "M", "2.0")
+    visits, _ = files.survey()
+    against = {visit.cell.firmware: visit.against for visit in visits}
+    assert against == {"2.0": None, "1.0": None, "1.1": "1.0", "1.3": "1.0"}
+    rig, matrix = files.read()
+    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=False))
+    said = capsys.readouterr().out
+    assert "held against 1.0 (of those before 1.3, 1.2 was withdrawn, 1.1 is a candidate)" in said
+    assert "    held against 1.0\n" in said, "which takes the place of nothing else"
+
+
 def test_the_order_to_compare_has_the_returns(
     files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -183,6 +183,12 @@ def test_what_no_station_records_is_refused() -> None:
         reads.at(depth=8).has_not_regressed(at_station(4), within=3)
 
 
+def test_the_verdict_says_which_firmware_was_passed_over() -> None:
+    judged, over = Judged(), "of those before 1.1, 1.0.1 is a candidate"
+    assert claimed(judged, replace(at_station(4, others()), passed_over=over))
+    assert f"held against 1.0: {over}" in judged.verdicts[0].notes
+
+
 def test_a_stored_baseline_is_said_to_have_stood_in() -> None:
     stay = replace(at_station(3).stay, stored_baseline=True)
     stored = [station(n, 7000.0, whose=f"run {n}", spent_s=0.0) for n in (1, 4)]

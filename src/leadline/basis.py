@@ -135,6 +135,7 @@ class StoredRegression(_Stored):
     recorded: tuple[AtStation, ...]
     stored_baseline: bool
     source: str
+    passed_over: str = ""
 
 
 Stored = StoredStatement | StoredArrival | StoredWithin | StoredGain | StoredRegression
@@ -210,6 +211,7 @@ def _stored_regression(said: NotRegressed) -> StoredRegression:
         recorded=said.recorded,
         stored_baseline=said.stored_baseline,
         source=said.source,
+        passed_over=said.passed_over,
     )
 
 
@@ -297,6 +299,7 @@ def _regression_of(said: StoredRegression, load: Load) -> NotRegressed:
         recorded=said.recorded,
         stored_baseline=said.stored_baseline,
         source=said.source,
+        passed_over=said.passed_over,
     )
 
 

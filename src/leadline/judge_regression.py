@@ -76,6 +76,8 @@ def look_at_stations(
     )
     assert verdict is not None, "its budget is spent"
     notes = [_stood_in(said, found)] if said.stored_baseline else []
+    if said.passed_over:
+        notes.append(f"held against {said.released}: {said.passed_over}")
     verdict = replace(verdict, notes=(*verdict.notes, *notes))
     return _with_least_told(verdict, sigma_session) if verdict.reason == "budget" else verdict
 

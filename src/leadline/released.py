@@ -36,7 +36,8 @@ class Released:
 
     `recorded(quantity)` is what the other stations have recorded of a quantity by its name,
     `says(cell)` what the drive has said of itself in a cell; `tell` is told how that differs.
-    `why_not()` is why nothing can be compared at the last station, "" where it can.
+    `why_not()` is why nothing can be compared at the last station, "" where it can;
+    `passed_over` why it is not the candidate's predecessor, "" where it is.
     """
 
     stay: Stay
@@ -44,6 +45,7 @@ class Released:
     says: Says
     tell: Callable[[str], None]
     why_not: Callable[[], str] = str
+    passed_over: str = ""
 
     def __repr__(self) -> str:
         return self.stay.released.firmware
@@ -67,6 +69,7 @@ class Released:
             self.recorded(str(quantity)) if stay.judges or stay.stored_baseline else (),
             stay.stored_baseline,
             source,
+            self.passed_over,
         )
 
     def changes(self) -> tuple[Change, ...]:
@@ -127,7 +130,9 @@ def released_of(visit: "OpenVisit", stay: Stay, item: pytest.Item) -> Released:
         name = f"{stay.candidate.cell.id} against {stay.released.firmware}"
         record.add(Environment(rig=visit.visit.cell.rig, name=name, value=change))
 
-    return Released(stay, recorded, says, tell, partial(uncompared, item))
+    candidate = visit.model.by_revision[stay.candidate.cell.firmware]
+    passed_over = visit.model.passed_over(candidate, stay.released.firmware)
+    return Released(stay, recorded, says, tell, partial(uncompared, item), passed_over)
 
 
 def _stood_in(visit: "OpenVisit", stay: Stay, quantity: str) -> tuple[AtStation, ...]:

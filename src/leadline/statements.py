@@ -181,6 +181,7 @@ class NotRegressed:
     It is recorded at four stations, at which the drive has the firmwares of `order`, and
     judged at the last one that is measured; this is station `number`, `recorded` what the
     others left.  With a `stored_baseline` the released firmware's are those of an earlier run.
+    `passed_over` says why it is held against another than its predecessor, "" where it is not.
     """
 
     quantity: "Quantity"
@@ -193,6 +194,7 @@ class NotRegressed:
     recorded: tuple[AtStation, ...] = ()
     stored_baseline: bool = False
     source: str = ""
+    passed_over: str = ""
 
     @property
     def load(self) -> "Load":

@@ -45,7 +45,8 @@ def _visit(visit: "Visit", of_drive: "list[Visit]", planned: Planned) -> Iterato
         alone = "" if visit.compared else ", by what is stored alone: downgrades are refused"
         if visit.against not in [each.cell.firmware for each in of_drive]:
             alone = ", by what is stored alone: the drive is not visited with it"
-        yield f"    held against {visit.against}{alone}"
+        over = matrix.model(cell.model).passed_over(firmware, visit.against)
+        yield f"    held against {visit.against}{alone}{f' ({over})' if over else ''}"
     limits = matrix.limits_for(cell.model, cell.firmware, cell.controller)
     yield from (f"    {claim} {bounds(limit)}" for claim, limit in limits.items())
     for issue in matrix.issues_of(cell.model, cell.firmware, cell.controller):

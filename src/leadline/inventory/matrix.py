@@ -169,6 +169,16 @@ class ModelSpec(Entry):
             firmware = self.by_revision[firmware.predecessor]
         return tuple(names)
 
+    def passed_over(self, firmware: FirmwareSpec, against: str) -> str:
+        """Why a candidate is held `against` another than its predecessor; "" where it is not."""
+        said = []
+        for name in self.older(firmware):
+            if name == against:
+                break
+            status = self.by_revision[name].status
+            said.append(f"{name} {'was withdrawn' if status == 'withdrawn' else f'is a {status}'}")
+        return f"of those before {firmware.revision}, {', '.join(said)}" if said else ""
+
     def takes(self, on_it: FirmwareSpec, other: FirmwareSpec) -> bool:
         """Whether a drive with one firmware takes another.
 

@@ -60,7 +60,7 @@ class Visit:
     image: Path | None
     """The firmware's image; its hash was right when the plan was made."""
     against: str | None = None
-    """The revision that a candidate is held against: its predecessor, or what was released."""
+    """The revision that a candidate is held against: a released one, before it if there is any."""
     compared: bool = True
     """Whether a drive can be taken from `against` to it, back, and on to whatever comes next; else
     it is held against what is stored alone."""
@@ -174,14 +174,19 @@ def _of_drive(
 
 
 def _held_against(firmware: FirmwareSpec, installed: FirmwareSpec, entry: ModelSpec) -> str | None:
-    """What a candidate is held against: its predecessor, else the released firmware that the
-    drive has, else the model's last one that is released."""
+    """What a candidate is held against: the nearest of its predecessors that is released, else
+    the released firmware that the drive has, else the model's last one that is released.
+
+    A candidate, or what was withdrawn, is no measure: a loss that it brought would be passed on.
+    """
     if firmware.status != "candidate":
         return None
+    older = (entry.by_revision[name] for name in entry.older(firmware))
+    nearest = next((each.revision for each in older if each.status == "released"), None)
     released = [each.revision for each in entry.firmware if each.status == "released"]
     last = released[-1] if released else None
     had = installed.revision if installed.status == "released" else last
-    return firmware.predecessor or had
+    return nearest or had
 
 
 def _goes_back(
