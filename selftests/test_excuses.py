@@ -119,6 +119,40 @@ def test_what_expired_is_not_told_where_nothing_is_excused(vendor: Vendor) -> No
     assert vendor.said() == "it is slow"
 
 
+PLAIN = """
+import pytest
+from leadline.errors import DriveFault, NeverAsserted
+
+pytestmark = pytest.mark.claim('ratio')
+
+def test_fails(visit):
+    assert visit is None
+def test_wrong_byte(visit):
+    raise DriveFault("LBA 7 holds what was never written there")
+def test_forgets(visit):
+    raise NeverAsserted("stated and never asserted")
+def test_defect(visit):
+    from leadline.station import opened_visit
+    opened_visit(None)
+"""
+
+
+def test_a_plain_assertion_of_the_test_is_excused_as_a_claim_is(vendor: Vendor) -> None:
+    vendor.pytester.makepyfile(PLAIN)
+    vendor.run("kernel: 6.1.*", "-k", "fails").assert_outcomes(xfailed=1, deselected=3)
+    vendor.run("", "-k", "fails", "--no-excuses").assert_outcomes(failed=1, deselected=3)
+    expired = vendor.run("expires: 2001-02-03", "-k", "fails")
+    expired.assert_outcomes(failed=1, deselected=3)
+    assert "the known issue that excused this expired on 2001-02-03" in expired.stdout.str()
+
+
+@pytest.mark.parametrize("test", ["wrong_byte", "forgets", "defect"])
+def test_no_issue_excuses_what_the_test_has_not_asserted(vendor: Vendor, test: str) -> None:
+    """The last is an assertion of Leadline's own code, and not one of the test."""
+    vendor.pytester.makepyfile(PLAIN)
+    vendor.run("", "-k", test).assert_outcomes(failed=1, deselected=3)
+
+
 def test_what_passes_needs_no_excuse_any_more(vendor: Vendor) -> None:
     result = vendor.run("expires: 2999-12-31", "-k", "holds")
     result.assert_outcomes(xpassed=1, deselected=2)

@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from leadline import visiting
-from leadline.claims import NeverAsserted
 from leadline.drive import smart
 from leadline.drive.bind import Controller
-from leadline.errors import RigTrouble
+from leadline.errors import NeverAsserted, RigTrouble
 from leadline.host.connection import open_host
 from leadline.host.lease import LeaseTaken, take
 from leadline.inventory.matrix import ControllerModel

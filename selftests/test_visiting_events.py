@@ -7,9 +7,8 @@ from typing import cast
 
 import pytest
 
-from leadline.claims import NeverAsserted
 from leadline.drive.bind import Controller, Link
-from leadline.errors import DriveFault, Inconclusive, RigTrouble
+from leadline.errors import DriveFault, Inconclusive, NeverAsserted, RigTrouble
 from leadline.host.connection import HostLost
 from leadline.load.workload import random_read
 from leadline.station import Station, set_up

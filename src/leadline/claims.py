@@ -41,10 +41,6 @@ class NotJudgedHere(Exception):
     """A regression station has recorded what is judged at a later one."""
 
 
-class NeverAsserted(AssertionError):
-    """A test stated a claim and ended without asking whether it holds."""
-
-
 @dataclass(frozen=True)
 class Settled:
     """A verdict, and the same in words."""

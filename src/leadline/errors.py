@@ -1,10 +1,11 @@
 """Whose fault it is.
 
-Every error that Leadline raises on purpose is one of four, and the outcome of a
+Every error that Leadline raises on purpose is one of five, and the outcome of a
 test follows from which: a drive's fault FAILS the test, the rig's trouble makes
-it an ERROR, the user's misuse ends the run with exit code 2, and too little
-evidence is INCONCLUSIVE.  They are kept apart from the first line that notices,
-for nothing further up can tell a silent PDU from a dead drive.
+it an ERROR, the user's misuse ends the run with exit code 2, too little
+evidence is INCONCLUSIVE, and a test that never asserts what it claims FAILS.  They
+are kept apart from the first line that notices, for nothing further up can tell
+a silent PDU from a dead drive.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,6 +26,13 @@ class Misuse(Exception):
 
 class Inconclusive(Exception):
     """The evidence settles nothing, and nobody guesses: INCONCLUSIVE, exit code 4."""
+
+
+class NeverAsserted(Exception):
+    """A test stated a claim and ended without asking whether it holds: FAIL, exit code 1.
+
+    It is the test's fault and no assertion that failed, so that no known issue excuses it.
+    """
 
 
 def message_of(error: BaseException) -> str:

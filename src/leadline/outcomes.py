@@ -8,7 +8,7 @@ middle of a test is still the rig's.
 from collections.abc import Iterable
 from enum import StrEnum
 
-from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble
+from leadline.errors import DriveFault, Inconclusive, Misuse, NeverAsserted, RigTrouble
 
 
 class Ended(StrEnum):
@@ -60,7 +60,7 @@ def _ended_by_one(error: BaseException) -> Ended:
         return Ended.ERROR
     if isinstance(error, Inconclusive):
         return Ended.INCONCLUSIVE
-    if isinstance(error, DriveFault | AssertionError | pytest.fail.Exception):
+    if isinstance(error, DriveFault | NeverAsserted | AssertionError | pytest.fail.Exception):
         return Ended.FAIL
     if isinstance(error, pytest.skip.Exception):
         return Ended.SKIPPED

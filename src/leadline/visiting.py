@@ -12,7 +12,7 @@ import pytest
 
 from leadline.calibration import store
 from leadline.calibration.known import noise_of
-from leadline.claims import NeverAsserted, NothingOnRecord, NotJudgedHere, NotPromised
+from leadline.claims import NothingOnRecord, NotJudgedHere, NotPromised
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
 from leadline.depths import admit_depth, admit_depths
@@ -24,7 +24,7 @@ from leadline.drive.ladder import Ladder, climb
 from leadline.drive.pair import Pair
 from leadline.drive.request_limits import RequestLimits
 from leadline.drive.said import says
-from leadline.errors import RigTrouble, put_back_after
+from leadline.errors import NeverAsserted, RigTrouble, put_back_after
 from leadline.evidence import needed_seconds
 from leadline.flashing import flash, runs
 from leadline.host.hugepages import reserved
