@@ -48,6 +48,16 @@ def test_lost_is_what_held_and_does_not_any_more(before: str, after: str, is_los
     assert lost(row(RELEASED, before), row(TESTED, after)) == ([f"a {after}"] if is_lost else [])
 
 
+def test_what_is_not_offered_any_more_is_lost_and_what_is_left_out_otherwise_is_not() -> None:
+    why = "not offered: the drive tells no error counter"
+    gone = row(TESTED, "skipped", message=why)
+    assert lost(row(RELEASED, "pass"), gone) == ["a skipped"]
+    assert lost(row(RELEASED, "skipped", message=why), gone) == []
+    assert list(told(losses([row(RELEASED, "pass"), gone], ROUTE)))[1] == (
+        f"  a: {why}: test_a[{TESTED}]"
+    )
+
+
 def test_tests_are_matched_with_their_parameters() -> None:
     rows = [
         row(RELEASED, "pass", where=f"{RELEASED}-4"),

@@ -72,7 +72,7 @@ def test_what_the_matrix_does_not_promise_is_skipped_with_the_reason(
 ) -> None:
     rows = ended(pytester, promised=1, offers=False, depth=1)
     assert outcomes(rows) == ("skipped", "skipped", "skipped")
-    reason = "the firmware matrix promises no queue of MODEL (queue_depth: 1)"
+    reason = "not offered: the firmware matrix promises no queue of MODEL (queue_depth: 1)"
     assert all(reason in row["message"] for row in rows.values())
 
 

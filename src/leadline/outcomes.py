@@ -25,6 +25,8 @@ class Ended(StrEnum):
     DEFECT = "defect"
 
 
+NOT_OFFERED = "not offered: "
+"""How the reason of a skipped test begins that is about what this drive lacks."""
 PASSED_CODE, FAILED_CODE, USAGE_CODE, RIG_CODE, INCONCLUSIVE_CODE = 0, 1, 2, 3, 4
 DEFECT_CODE, INTERRUPTED_CODE = 70, 130
 NOT_KEPT_CODE = 74

@@ -39,6 +39,7 @@ from leadline.load.fio import FIO_MINIMUM, run_slices
 from leadline.load.jobs import hugepages_needed
 from leadline.load.slices import Slice, SliceSetting, offered_for
 from leadline.load.workload import Workload
+from leadline.outcomes import NOT_OFFERED
 from leadline.plans import Noise
 from leadline.power.cycle import PowerCycle
 from leadline.quantities import Load
@@ -380,7 +381,8 @@ class OpenVisit:
             self.kernel_faults.judge(item.nodeid, self.drive, error)
             if isinstance(error, NothingOnRecord | NotPromised | NotJudgedHere):
                 item.stash[RECORDED] = isinstance(error, NotJudgedHere)
-                pytest.skip(str(error))
+                lacks = NOT_OFFERED if isinstance(error, NotPromised) else ""
+                pytest.skip(f"{lacks}{error}")
             raise
         finally:
             judges, self._judges = self._judges, []

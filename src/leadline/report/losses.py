@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from leadline.inventory.stations import Route
-from leadline.outcomes import Ended
+from leadline.outcomes import NOT_OFFERED, Ended
 from leadline.report.summary import WORDS, SummaryRow
 
 LOST = frozenset({Ended.FAIL, Ended.EXCUSED, Ended.INCONCLUSIVE})
@@ -49,10 +49,16 @@ def losses(rows: Sequence[SummaryRow], route: Route) -> tuple[Loss, ...]:
                 continue
             compares = any(name in row.node for name in stations)
             before = None if compares else held.get(_test(row))
-            lost = before is not None and before.outcome is Ended.PASS and row.outcome in LOST
+            lost = before is not None and before.outcome is Ended.PASS and _is_lost(row)
             if lost or (compares and row.outcome in SLOWER):
                 found.append(Loss(row, released.firmware, before))
     return tuple(found)
+
+
+def _is_lost(row: SummaryRow) -> bool:
+    """Whether what it is about is not there any more: the test fails, or is left out for that."""
+    gone = row.outcome is Ended.SKIPPED and row.message.startswith(NOT_OFFERED)
+    return gone or row.outcome in LOST
 
 
 def told(found: Sequence[Loss]) -> Iterator[str]:
@@ -62,7 +68,8 @@ def told(found: Sequence[Loss]) -> Iterator[str]:
         if loss.row.cell != last:
             last = loss.row.cell
             yield f"{last} loses what {loss.against} has:"
-        words = [WORDS[loss.row.outcome], loss.row.estimate]
+        gone = loss.row.message if loss.row.outcome is Ended.SKIPPED else ""
+        words = [gone or WORDS[loss.row.outcome], loss.row.estimate]
         if loss.before is not None and loss.before.estimate:
             words.append(f"(with {loss.against}: {loss.before.estimate})")
         said = " ".join(filter(None, words))
