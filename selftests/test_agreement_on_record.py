@@ -12,7 +12,7 @@ from leadline.inventory.plan import Cell
 from leadline.judge import BLOCKS_ON_RECORD, SliceJudge
 from leadline.load.workload import random_read
 from leadline.quantities import Load
-from leadline.results.history import ENOUGH_SLICES, before, latest_session
+from leadline.results.history import ENOUGH_SLICES, before, own_session, twins_sessions
 from leadline.results.record import Record
 from leadline.results.schema import CellRow, SliceRow, VerdictRow
 from leadline.selection import CURVE_BUDGETS
@@ -25,6 +25,7 @@ from selftests.visit_world import Bench, bench, opened, station
 __all__ = ["bench", "opened", "station"]  # fixtures
 
 SIDE = "random_read.at(offered=32)"
+OFF_SIDE = "random_read.at(offered=32, NCQ off)"
 HEALTHY = (7000.0, 7100.0, 6900.0, 7050.0, 6950.0, 7000.0)
 
 
@@ -120,11 +121,19 @@ def test_what_was_measured_with_nothing_to_agree_with_is_on_record_afterwards() 
 
 def test_slices_that_are_too_short_are_lengthened_before_they_go_on_record() -> None:
     """A slow disk: else nothing clean would ever be there, and every run would be the first."""
-    first = Settled(SliceDrive({32: 100, 1: 95}))
+    first = Settled(SliceDrive({32: 120, 1: 96}))
     nobody = History("this drive's own record", lambda side: None)
     with pytest.raises(NothingOnRecord):
         assert first.load().at(offered=32).agrees_with(nobody, within=0.25)
     assert first.sides.count(SIDE) == 20, "four were too short"
+
+
+def test_a_first_session_without_a_queue_is_not_skipped_as_if_it_were_a_record() -> None:
+    """It would be the yardstick of the healthy ones after it, and nobody would have said so."""
+    off = Settled(SliceDrive({1: 1000}), kernel_depth=1)
+    nobody = History("another", lambda side: None)
+    with pytest.raises(Inconclusive, match="nothing of a queue: no-difference: NCQ on over off is"):
+        assert off.load().at(offered=32).agrees_with(nobody, within=0.25)
 
 
 def test_what_cannot_go_on_record_is_said_and_why() -> None:
@@ -172,6 +181,7 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
         serial: str,
         rates: Sequence[float],
         *,
+        alone: Sequence[float] = (),
         clean: bool = True,
         on: str = "8086:a282",
         disagreed: str = "",
@@ -186,14 +196,15 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
         record.add(CellRow(cell=serial, serial=serial, controller="c", details=details, **row))
         if disagreed:
             record.add(verdict_row(serial, disagreed))
-        for place, rate in enumerate(rates):
+        sides = [*((SIDE, rate) for rate in rates), *((OFF_SIDE, rate) for rate in alone)]
+        for place, (side, rate) in enumerate(sides):
             record.add(
                 SliceRow(
                     cell=serial,
                     claim="c",
                     settling=f"{run} {serial}",
                     place=place,
-                    side=SIDE,
+                    side=side,
                     clean=clean,
                     taken=1e9 + place,
                     device_depth=32,
@@ -210,8 +221,10 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
 
 
 def found(record: Record, *, own: bool) -> tuple[float, ...]:
-    recorded = latest_session(record, CELL, "SN1", SIDE, own=own)
-    return recorded.rates if recorded else ()
+    if own:
+        recorded = own_session(record, CELL, "SN1", SIDE)
+        return recorded.rates if recorded else ()
+    return next((twin.rates for twin in twins_sessions(record, CELL, "SN1", SIDE)), ())
 
 
 def test_the_own_record_is_the_last_one_of_another_run_on_this_rig(keep: Keep) -> None:
@@ -223,11 +236,11 @@ def test_the_own_record_is_the_last_one_of_another_run_on_this_rig(keep: Keep) -
     keep("run-6", "SN1", [6.0] * 3)
     now = keep("run-7", "SN1", [7.0] * 4)
     assert found(now, own=True) == (2.0,) * 4
-    recorded = latest_session(now, CELL, "SN1", SIDE, own=True)
+    recorded = own_session(now, CELL, "SN1", SIDE)
     assert recorded
     assert recorded.whose.startswith(f"{SIDE} of SN1, 2001-09-0")
     assert recorded.whose.endswith(", run run-2")
-    assert latest_session(now, CELL, "SN1", "another load", own=True) is None
+    assert own_session(now, CELL, "SN1", "another load") is None
 
 
 def test_a_rig_whose_sessions_differ_too_much_is_said_at_once() -> None:

@@ -19,6 +19,7 @@ from leadline.remedies import (
     NOT_SEEN,
     REMEDIES,
     TOO_FEW,
+    WHICH_IS_OFF,
 )
 from leadline.statements import Within
 from leadline.verdict.contrast import IDENTICAL
@@ -195,7 +196,15 @@ def test_a_verdict_without_any_pair_has_its_voids_and_no_figures() -> None:
 
 
 def test_whatever_voids_a_slice_has_a_remedy() -> None:
-    others = {TOO_FEW, IDENTICAL, NO_DIFFERENCE, NO_STATION, NO_REQUEST_SEEN, NOT_SEEN}
+    others = {
+        TOO_FEW,
+        IDENTICAL,
+        NO_DIFFERENCE,
+        NO_STATION,
+        NO_REQUEST_SEEN,
+        NOT_SEEN,
+        WHICH_IS_OFF,
+    }
     assert REMEDIES.keys() == VOID_MEANINGS.keys() | others
     page = (Path(__file__).parent.parent / "docs/how-to/mend-a-void.md").read_text()
     assert [name for name in REMEDIES if f"`{name}`" not in page] == []

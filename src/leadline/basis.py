@@ -21,6 +21,7 @@ from leadline.statements import (
     Arrival,
     AsRecorded,
     AtStation,
+    Beside,
     Bound,
     Gain,
     Measured,
@@ -83,6 +84,7 @@ class StoredStatement(_Stored):
     source: str = ""
     recorded: Recorded | None = None
     whose: str = ""
+    beside: Beside | None = None
 
 
 class StoredArrival(_Stored):
@@ -221,6 +223,7 @@ def _stored(statement: Measured) -> StoredStatement:
     direction: Bound | None = None
     limit: float | None = None
     recorded: Recorded | None = None
+    beside: Beside | None = None
     whose = ""
     match statement:
         case Ratio(left, direction, right):
@@ -229,7 +232,7 @@ def _stored(statement: Measured) -> StoredStatement:
             kind, quantities = "figure", (quantity,)
         case Agreement(left, right, limit):
             kind, quantities = "agreement", (left, right)
-        case AsRecorded(quantity, recorded, limit, whose):
+        case AsRecorded(quantity, recorded, limit, whose, _, beside):
             kind, quantities = "record", (quantity,)
         case NoDip(curve, limit):
             kind, quantities = "dip", curve.points
@@ -247,6 +250,7 @@ def _stored(statement: Measured) -> StoredStatement:
         source=statement.source,
         recorded=recorded,
         whose=whose,
+        beside=beside,
     )
 
 
@@ -277,7 +281,8 @@ def _statement_of(said: StoredStatement, load: Load) -> Statement:
         case "agreement", [left, right], None, float(limit):
             return Agreement(left, right, limit, said.source)
         case "record", [quantity], None, float(limit) if said.recorded:
-            return AsRecorded(quantity, said.recorded, limit, said.whose, said.source)
+            whose, source, beside = said.whose, said.source, said.beside
+            return AsRecorded(quantity, said.recorded, limit, whose, source, beside)
         case "dip" | "collapse", [_, _, _, *_], None, float(limit):
             made = NoDip if said.kind == "dip" else NoCollapse
             return made(Curve(load, tuple(parts)), limit, said.source)

@@ -20,10 +20,11 @@ from leadline.judge_gain import look_at_gain
 from leadline.judge_regression import settle_regression
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload
+from leadline.odd_one import DISCRIMINATES, disagrees, gain_of, nearest_to_median, what_it_tells
 from leadline.plan_recorded import plan_of_record
 from leadline.plans import Noise, Plan, Progress, look_at_times, plan_of
 from leadline.price import priced
-from leadline.remedies import SESSIONS_TELL, TOO_FEW
+from leadline.remedies import NO_DIFFERENCE, SESSIONS_TELL, TOO_FEW
 from leadline.statements import (
     Against,
     Agreement,
@@ -127,7 +128,8 @@ class SliceJudge:
         """Measure until `claim` is settled, void or over its budget."""
         self.now = self.begin()
         self.remarks.clear()
-        match claim.statement:
+        said = claim.statement
+        match said:
             case NoDip() as dip:
                 verdict = settle_dip(self, dip)
             case NoCollapse() as collapse:
@@ -139,7 +141,7 @@ class SliceJudge:
             case AsRecorded(recorded=None) as unheard:
                 self._put_on_record(unheard)
             case AsRecorded() as recorded:
-                verdict = self._settle_record(recorded)
+                said, verdict = self._settle_record(recorded)
             case Arrival() as arrival:
                 verdict = settle_arrival(self, arrival)
             case NotRegressed() as regression:
@@ -149,7 +151,7 @@ class SliceJudge:
         if self.noise.note and not isinstance(claim.statement, Within | Arrival):
             verdict = replace(verdict, notes=(*verdict.notes, self.noise.note))
         verdict = replace(verdict, notes=(*verdict.notes, *self.remarks.values()))
-        explanation = explain(verdict, claim.statement, cell=self.cell, repeat=self.repeat)
+        explanation = explain(verdict, said, cell=self.cell, repeat=self.repeat)
         self.keep_verdict(claim, verdict, explanation)
         return Settled(verdict, explanation)
 
@@ -168,13 +170,17 @@ class SliceJudge:
             return replace(verdict, notes=(*verdict.notes, slower_of(said, verdict)))
         return verdict
 
-    def _settle_record(self, said: AsRecorded) -> Verdict:
+    def _settle_record(self, said: AsRecorded) -> tuple[AsRecorded, Verdict]:
+        """The verdict, and what was claimed held against the one of several that it is by."""
         evidence = Evidence(self.slice_s)
         verdict = self.carry_out(plan_of_record(said, self.noise), evidence, self.budget_s)
-        if verdict.outcome is not Outcome.FAIL:
-            return verdict
-        told = slower_of(said, verdict), *self.tell_apart(said, verdict, evidence)
-        return replace(verdict, notes=(*verdict.notes, *told))
+        said = nearest_to_median(said, [queued for queued, _ in evidence.rates()])
+        told = what_it_tells(said)
+        if disagrees(verdict):
+            # Also where nobody knows which is the odd one: whoever looks into it needs this.
+            differs = replace(verdict, outcome=Outcome.FAIL)
+            told += (slower_of(said, differs), *self.tell_apart(said, differs, evidence))
+        return said, replace(verdict, notes=(*verdict.notes, *told))
 
     def _put_on_record(self, said: AsRecorded) -> NoReturn:
         plan, evidence, number = plan_of_record(said, self.noise), Evidence(self.slice_s), 0
@@ -190,6 +196,13 @@ class SliceJudge:
             raise Inconclusive(
                 f"nothing is on record of {said.whose} under {said.quantity}, and what this drive "
                 f"does could not be put there: {why}"
+            )
+        gain = gain_of(evidence.rates(), 2 * evidence.seconds, self.noise.sigma_d)
+        if gain is not None and gain.high < DISCRIMINATES:
+            raise Inconclusive(
+                f"nothing is on record of {said.whose} under {said.quantity}, and what this drive "
+                f"does would tell nothing of a queue: {NO_DIFFERENCE}: NCQ on over off is "
+                f"{gain.middle:.3g} [{gain.low:.3g}, {gain.high:.3g}]. See its NCQ ladder"
             )
         raise NothingOnRecord(
             f"nothing is on record of {said.whose} under {said.quantity}; what this drive does has "

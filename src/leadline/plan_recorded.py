@@ -8,16 +8,13 @@ import math
 from dataclasses import replace
 from statistics import fmean
 
+from leadline.odd_one import Seen, difference_by_ncq, judge_odd_one, nearest_to_median
 from leadline.plans import Noise, Plan, Progress, Rates, alternating, needed_by
 from leadline.remedies import NO_DIFFERENCE, SESSIONS_TELL
 from leadline.statements import AsRecorded
 from leadline.verdict.contrast import edge_of
 from leadline.verdict.equivalence import judge_equivalence
-from leadline.verdict.ratio import judge_ratio
 from leadline.verdict.verdict import Outcome, Verdict
-
-DISCRIMINATES = 1.2
-"""So much faster must a load be with NCQ on, if drives that agree on it are to be called alike."""
 
 
 def plan_of_record(said: AsRecorded, noise: Noise) -> Plan:
@@ -27,40 +24,6 @@ def plan_of_record(said: AsRecorded, noise: Noise) -> Plan:
     """
     recorded = said.recorded.rates if said.recorded else (1.0,)
     usual = fmean(map(math.log, recorded))
-
-    def look(rates: Rates, at: Progress) -> Verdict | None:
-        queued, alone = ([block[place] for block in rates] for place in range(2))
-        count = min(len(queued), len(recorded))
-        verdict = judge_equivalence(
-            queued[:count],
-            recorded[:count],
-            said.within,
-            pair_seconds=at.block_seconds,
-            spent_s=at.spent_s,
-            sigma_session=noise.sigma_session,
-            # No more is on record than there is.
-            budget_s=at.budget_s if count < len(recorded) else min(at.budget_s, at.spent_s),
-            sigma_d=noise.sigma_d,
-            voids=at.voids,
-        )
-        if verdict is not None and verdict.shortage:
-            return replace(verdict, shortage=f"{verdict.shortage}; {SESSIONS_TELL}")
-        if verdict is not None and verdict.reason == "budget" and count == len(recorded):
-            return replace(verdict, shortage=_no_more(count))
-        if verdict is None or verdict.outcome is not Outcome.PASS:
-            return verdict
-        difference = judge_ratio(
-            queued,
-            alone,
-            DISCRIMINATES,
-            ">=",
-            pair_seconds=at.block_seconds,
-            spent_s=at.spent_s,
-            budget_s=at.budget_s,
-            sigma_d=noise.sigma_d,
-        )
-        return None if difference is None else _if_it_discriminates(verdict, difference)
-
     needed = needed_by(
         lambda queued, _: math.log(queued) - usual,
         lambda mean: edge_of(mean, said.within, "within"),
@@ -71,10 +34,42 @@ def plan_of_record(said: AsRecorded, noise: Noise) -> Plan:
         workload=said.load.workload,
         names=tuple(map(str, said.quantities)),
         sides=tuple(quantity.setting for quantity in said.quantities),
-        look=look,
+        look=lambda rates, at: _look(said, noise, rates, at),
         needed=lambda rates, seconds: min(len(recorded), needed(rates, seconds)),
         order=lambda number: alternating(number, 2),
     )
+
+
+def _look(said: AsRecorded, noise: Noise, rates: Rates, at: Progress) -> Verdict | None:
+    """Held against the one on record; a disagreement must be this drive's, to be a FAIL."""
+    queued = [queued for queued, _ in rates]
+    held = nearest_to_median(said, queued)
+    recorded = held.recorded.rates if held.recorded else (1.0,)
+    count = min(len(queued), len(recorded))
+    verdict = judge_equivalence(
+        queued[:count],
+        recorded[:count],
+        said.within,
+        pair_seconds=at.block_seconds,
+        spent_s=at.spent_s,
+        sigma_session=noise.sigma_session,
+        # No more is on record than there is.
+        budget_s=at.budget_s if count < len(recorded) else min(at.budget_s, at.spent_s),
+        sigma_d=noise.sigma_d,
+        voids=at.voids,
+    )
+    if verdict is None:
+        return None
+    if verdict.shortage:
+        return replace(verdict, shortage=f"{verdict.shortage}; {SESSIONS_TELL}")
+    if verdict.reason == "budget" and count == len(recorded):
+        return replace(verdict, shortage=_no_more(count))
+    if verdict.outcome is Outcome.FAIL:
+        return judge_odd_one(held, verdict, Seen(rates, at, noise))
+    if verdict.outcome is not Outcome.PASS:
+        return verdict
+    difference = difference_by_ncq(Seen(rates, at, noise))
+    return None if difference is None else _if_it_discriminates(verdict, difference)
 
 
 def _no_more(count: int) -> str:

@@ -43,6 +43,8 @@ REQUESTS_PER_S, MB_PER_S, SECONDS = "requests/s", "MB/s", "s"
 DIP_TOLERANCE = 0.04
 """Half of the dip that must be found, 8 %: see `verdict.curve.DIP_TOLERANCE`."""
 
+NCQ_OFF = ", NCQ off"
+"""In the name of a quantity that is measured once more by commands that are not queued."""
 EVERY_DEPTH = 32
 """A curve that nobody gave depths for has each up to here: all that NCQ has.  A SAS drive holds
 more, and a curve of each of 128 would cost four times as much."""
@@ -231,7 +233,7 @@ class Quantity:
     @property
     def without_ncq(self) -> "Quantity":
         """The same by commands that are not queued."""
-        return replace(self, device_depth=1, named=f"{self.named}, NCQ off", depth_left=False)
+        return replace(self, device_depth=1, named=f"{self.named}{NCQ_OFF}", depth_left=False)
 
     @property
     def mb_per_s(self) -> "Quantity":
@@ -272,8 +274,9 @@ class Quantity:
                 raise Misuse(f"{self}.agrees_with({other}): rates without factors are on record")
             limit = share(within, "within")
             source = str(getattr(within, "source", ""))
-            found = other.find(str(self))
-            return stated(AsRecorded(self, found, limit, other.of, source), self.load.judge)
+            found, beside = other.find(str(self)), other.beside(str(self))
+            said = AsRecorded(self, found, limit, other.of, source, beside)
+            return stated(said, self.load.judge)
         self._comparable(other, "agrees with")
         if self.block_bytes != other.block_bytes:
             raise Misuse(f"{self}.agrees_with({other}): requests of two sizes do not agree")

@@ -8,6 +8,8 @@ TOO_FEW = "too-few"
 """The judge's own: the budget was spent before there was enough to look at."""
 NO_DIFFERENCE = "no-difference"
 """Of a load that drives agree on whether their NCQ is on or off."""
+WHICH_IS_OFF = "which-is-off"
+"""Of two drives that do not agree: nothing tells which of them is the odd one."""
 NO_REQUEST_SEEN = "no-request-seen"
 """Of request sizes: the slice was watched, and none of its requests was seen."""
 NOT_SEEN = "not-seen"
@@ -42,7 +44,9 @@ REMEDIES = {
     TOO_FEW: "raise --drive-time",
     IDENTICAL: "something answers in the drive's place, or results were copied: measure it again",
     NO_STATION: "see how the tests at that station ended; they are run with the claim, all four",
-    NO_DIFFERENCE: "claim it of a load that needs the queue, such as random reads",
+    NO_DIFFERENCE: "claim it of a load that needs the queue, such as random reads; of a record, "
+    "see how that drive stands (its NCQ ladder), and run the suite on it again",
+    WHICH_IS_OFF: "run the suite on a third drive of this model and firmware, or see the notes",
 }
 
 

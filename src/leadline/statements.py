@@ -110,21 +110,42 @@ class Recorded:
     """The rates (requests a second) of some slices of one session, in their order.
 
     `whose` says in words which drive it was, and when; `run` and `cell` by what else that session
-    has on record is found, "" where nobody knows.
+    has on record is found, "" where nobody knows.  `alone` are the rates of its slices with NCQ
+    off, None where nobody kept them with the verdict.
     """
 
     rates: tuple[float, ...]
     whose: str
     run: str = ""
     cell: str = ""
+    alone: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What else is on record where a drive is held against another of its kind.
+
+    `others` are sessions of further ones, `own` is this drive's last, if it has any.
+    """
+
+    others: tuple[Recorded, ...] = ()
+    own: Recorded | None = None
+
+
+def _nothing_beside(name: str) -> Beside | None:
+    return None
 
 
 @dataclass(frozen=True)
 class History:
-    """What is on record of a drive, or of drives like it; `find(name)` by a quantity's name."""
+    """What is on record of a drive, or of drives like it; `find(name)` by a quantity's name.
+
+    `beside(name)` is what else there is: None where it is the drive's own record.
+    """
 
     of: str
     find: "Callable[[str], Recorded | None]"
+    beside: "Callable[[str], Beside | None]" = _nothing_beside
 
     def __repr__(self) -> str:
         return self.of
@@ -134,7 +155,8 @@ class History:
 class AsRecorded:
     """A quantity that differs by at most `within` from what another session measured.
 
-    `recorded` is None where nothing is on record of `whose`.
+    `recorded` is None where nothing is on record of `whose`; `beside` is None where that is the
+    drive itself.
     """
 
     quantity: "Quantity"
@@ -142,6 +164,7 @@ class AsRecorded:
     within: float
     whose: str
     source: str = ""
+    beside: Beside | None = None
 
     @property
     def load(self) -> "Load":

@@ -1,21 +1,22 @@
-"""Which of two that do not agree is the slow one, and where to look; words for the notes of a FAIL.
+"""Which of two that do not agree is the slow one, and where to look; words for the notes.
 
 The ratio tells which is slower, and no more: the other may be uncommonly fast.  Two things tell
 more: what NCQ gains on each, held against the limit that the firmware matrix has for it, and what
-this drive itself did in an earlier run.  Nothing is measured for that, and nothing hangs on it.
+this drive itself did in an earlier run.  Nothing is measured for that, and nothing hangs on it:
+whether the disagreement is a FAIL, and of this drive, `odd_one` has said.
 """
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from leadline.diagnosis import NOW
 from leadline.errors import RigTrouble
-from leadline.results.history import FEWEST_SLICES, before
-from leadline.results.stood import Stood, controller_text, stood, unqueued
+from leadline.odd_one import gain_of
+from leadline.results.history import before
+from leadline.results.stood import Stood, controller_text, stood
 from leadline.verdict.equivalence import judge_equivalence
-from leadline.verdict.interval import Interval, interval_of
+from leadline.verdict.interval import Interval
 from leadline.verdict.verdict import Outcome
 
 if TYPE_CHECKING:
@@ -57,11 +58,10 @@ def _told(
     slower_now = (failed.estimate or 1.0) < 1.0
     rates, block_s = evidence.rates(), 2 * evidence.seconds
     there = stood(record, recorded)
-    alone = unqueued(record, recorded, str(said.quantity.without_ncq))
-    then = list(zip(recorded.rates, alone, strict=False))
+    then = list(zip(recorded.rates, recorded.alone or (), strict=False))
     yield from by_gain(
-        _gain(rates, block_s, noise.sigma_d),
-        _gain(then, block_s, noise.sigma_d),
+        gain_of(rates, block_s, noise.sigma_d),
+        gain_of(then, block_s, noise.sigma_d),
         asked_of(visit, said.quantity),
         slower_now=slower_now,
     )
@@ -101,14 +101,6 @@ def asked_of(visit: "OpenVisit", quantity: "Quantity") -> Asked | None:
     if limit is None or limit.at_least is None or limit.at_least <= 1.0:
         return None
     return Asked(limit.at_least, f"{name}: {limit.source}")
-
-
-def _gain(pairs: Sequence[tuple[float, ...]], block_s: float, sigma_d: float) -> Interval | None:
-    """NCQ on over off, by the rates of both; None where there are too few."""
-    logs = [math.log(queued) - math.log(alone) for queued, alone in pairs]
-    if len(logs) < FEWEST_SLICES:
-        return None
-    return interval_of(logs, value_seconds=block_s, sigma_d=sigma_d)
 
 
 def by_gain(

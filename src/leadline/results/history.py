@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, Exists, Select, exists, or_, select
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import Session, aliased
 
+from leadline.odd_one import tells
+from leadline.quantities import NCQ_OFF
 from leadline.results.schema import CellRow, SliceRow, VerdictRow
-from leadline.statements import History, Recorded
+from leadline.statements import Beside, History, Recorded
 from leadline.verdict.verdict import Outcome
 
 if TYPE_CHECKING:
@@ -29,44 +31,87 @@ def before(record: "Record", cell: "Cell", serial: str) -> History:
 
     On a controller of another kind it was another cell.
     """
-    return History(
-        "this drive's own record", lambda side: latest_session(record, cell, serial, side, own=True)
-    )
+    return History("this drive's own record", lambda side: own_session(record, cell, serial, side))
 
 
 def twins(record: "Record", cell: "Cell", serial: str) -> History:
     """What other drives of this model and firmware did, in this run or before it."""
-    return History(
-        f"another {cell.model} with {cell.firmware}",
-        lambda side: latest_session(record, cell, serial, side, own=False),
+
+    def newest(side: str) -> Recorded | None:
+        return next(iter(twins_sessions(record, cell, serial, side)), None)
+
+    def beside(side: str) -> Beside:
+        others = twins_sessions(record, cell, serial, side)[1:]
+        return Beside(tuple(others), own_session(record, cell, serial, side))
+
+    return History(f"another {cell.model} with {cell.firmware}", newest, beside)
+
+
+def own_session(record: "Record", cell: "Cell", serial: str, side: str) -> Recorded | None:
+    """The clean slices that were last kept under `side` for the drive with this serial number.
+
+    On this rig, in another run than this one, with the same firmware.  Sessions that were found to
+    disagree with what was on record are passed over; so is one that does not tell a queue from
+    none, and one of fewer than ENOUGH_SLICES, where there is a better one.  None where there is
+    no such session.
+    """
+    return _best_of_each(record, cell, serial, side, own=True).get(serial)
+
+
+def twins_sessions(record: "Record", cell: "Cell", serial: str, side: str) -> list[Recorded]:
+    """The same of every other drive of this model and firmware on any rig, this run's too.
+
+    The fullest first, and the newest of those; without those that do not tell a queue from none,
+    where any does.
+    """
+    of_each = _best_of_each(record, cell, serial, side, own=False).values()
+    found = sorted(of_each, key=_worth, reverse=True)
+    return [each for each in found if tells(each)] or found
+
+
+def _best_of_each(
+    record: "Record", cell: "Cell", serial: str, side: str, *, own: bool
+) -> dict[str, Recorded]:
+    """The best session of each drive, by its serial number; the drive with the newest first."""
+    best: dict[str, Recorded] = {}
+    with record.reading() as session:
+        sessions = _sessions(record.run_id, cell, serial, own).where(~_disagreed(side))
+        for run, name, whose in session.execute(sessions).all():
+            if whose in best and _worth(best[whose]) == (True, ENOUGH_SLICES):
+                continue
+            found = _recorded(session, run, name, whose, side)
+            if found and (whose not in best or _worth(found) > _worth(best[whose])):
+                best[whose] = found
+    return best
+
+
+def _worth(recorded: Recorded) -> tuple[bool, int]:
+    """How good a yardstick a session is: one that tells before one that is full."""
+    return tells(recorded), min(len(recorded.rates), ENOUGH_SLICES)
+
+
+def _recorded(session: Session, run: str, name: str, whose: str, side: str) -> Recorded | None:
+    """What a session has under `side`, and with NCQ off; None where that is too little."""
+    rows = session.execute(_clean(run, name, side)).all()
+    if len(rows) < FEWEST_SLICES:
+        return None
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(rows[-1].taken))
+    alone = session.execute(_clean(run, name, f"{side.removesuffix(')')}{NCQ_OFF})")).all()
+    return Recorded(
+        tuple(row.rate for row in rows),
+        f"{side} of {whose}, {day}, run {run}",
+        run,
+        name,
+        tuple(row.rate for row in alone),
     )
 
 
-def latest_session(
-    record: "Record", cell: "Cell", serial: str, side: str, *, own: bool
-) -> Recorded | None:
-    """The clean slices that were last kept under `side` for a drive of this model and firmware.
-
-    With `own`, of the drive with this serial number on this rig, in another run than this
-    one; else of a drive with another, on any rig.  Sessions that were found to disagree with
-    what was on record are passed over, and those of fewer than ENOUGH_SLICES are where an older
-    one has more.  None where there is no such session.
-    """
-    fullest: Recorded | None = None
-    with record.reading() as session:
-        sessions = _sessions(record.run_id, cell, serial, own).where(~_disagreed(side))
-        for run, name, other in session.execute(sessions):
-            query = select(SliceRow.rate, SliceRow.taken).where(
-                SliceRow.run == run, SliceRow.cell == name, SliceRow.side == side, SliceRow.clean
-            )
-            rows = session.execute(query.order_by(SliceRow.id)).all()
-            if len(rows) >= max(FEWEST_SLICES, 1 + len(fullest.rates) if fullest else 0):
-                rates = tuple(rate for rate, _ in rows)
-                day = time.strftime("%Y-%m-%d %H:%M", time.localtime(rows[-1].taken))
-                fullest = Recorded(rates, f"{side} of {other}, {day}, run {run}", run, name)
-            if fullest and len(fullest.rates) >= ENOUGH_SLICES:
-                break
-    return fullest
+def _clean(run: str, cell: str, side: str) -> Select[float, float]:
+    """(rate, taken) of the clean slices under a side, in their order."""
+    query = select(SliceRow.rate, SliceRow.taken).where(
+        SliceRow.run == run, SliceRow.cell == cell, SliceRow.side == side, SliceRow.clean
+    )
+    return query.order_by(SliceRow.id)
 
 
 def _disagreed(side: str) -> Exists:

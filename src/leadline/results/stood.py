@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from leadline.results.schema import CellRow, Environment, SliceRow
+from leadline.results.schema import CellRow, Environment
 from leadline.statements import Recorded
 
 if TYPE_CHECKING:
@@ -61,18 +61,6 @@ def stood(record: "Record", recorded: Recorded) -> Stood | None:
         link=str(link.get("speed", "")),
         broken=None if ladder is None else broken_rung(ladder),
     )
-
-
-def unqueued(record: "Record", recorded: Recorded, side: str) -> tuple[float, ...]:
-    """The clean rates (requests a second) that the session has under another side, in order."""
-    with record.reading() as session:
-        query = select(SliceRow.rate).where(
-            SliceRow.run == recorded.run,
-            SliceRow.cell == recorded.cell,
-            SliceRow.side == side,
-            SliceRow.clean,
-        )
-        return tuple(session.scalars(query.order_by(SliceRow.id)))
 
 
 def controller_text(controller: Mapping[str, Any]) -> str:
