@@ -13,6 +13,7 @@ import pytest
 from leadline import together as together_module
 from leadline.claims import Unsettled
 from leadline.drive.bind import Link
+from leadline.drive.ladder import Rung
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Host
 from leadline.host.journal import dead_entries
@@ -26,7 +27,7 @@ from leadline.together import Together, named, partners, span_for
 from leadline.visiting import OpenVisit
 from selftests.local_hosts import next_host
 from selftests.test_visiting import is_free
-from selftests.visit_world import RIG, Bench, bench, make_run, open_station, watch_of
+from selftests.visit_world import RIG, Bench, bench, make_run, open_station, refuse, watch_of
 
 __all__ = ["bench", "next_host"]  # fixtures
 
@@ -258,6 +259,31 @@ def test_layers_are_on_record_before_they_are_built_and_the_drives_let_go(
             together.random_mix_on("raid10")
         assert bench.did[-2:] == ["build ('raid10',) of 2", "dismantle 2"]
     assert dead_entries(next_host, ENTRY) == []
+
+
+@pytest.mark.parametrize("asked", ["mix on layers", "RAID-0"])
+def test_nothing_is_built_above_a_drive_that_does_not_queue(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    asked: str,
+) -> None:
+    """It would be filled for minutes before the first slice found that out."""
+    bench.rungs = (Rung("kernel", False, "libata.force=1:noncq takes NCQ away"),)
+    bench.drive = replace(bench.drive, queue_depth=1)
+    monkeypatch.setattr(together_module, "build", refuse)
+    monkeypatch.setattr("leadline.visiting.take_down_marked", lambda host, name: [])
+    run = replace(run_of(tmp_path, BOTH_WRITABLE), allow_writes=True)
+    with (
+        opened(bench, run) as visit,
+        together_of(visit, request) as together,
+        pytest.raises(DriveFault, match="does not queue"),
+    ):
+        if asked == "RAID-0":
+            together.random_read_on_raid0(2)
+        together.random_mix_on("raid10", "lvm")
+    assert not [deed for deed in bench.did if "to write" in deed]
 
 
 def test_writing_needs_both_keys(

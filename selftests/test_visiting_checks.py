@@ -12,7 +12,8 @@ from leadline.claims import Unsettled
 from leadline.drive import conditions
 from leadline.drive.conditions import Conditions, Surroundings
 from leadline.drive.finding import MEANINGS
-from leadline.errors import Misuse
+from leadline.drive.ladder import Rung
+from leadline.errors import DriveFault, Misuse
 from leadline.host.connection import Host
 from leadline.load.target import SAMPLES
 from leadline.load.workload import random_read, random_write, sequential_read
@@ -167,6 +168,18 @@ def test_a_drive_is_preconditioned_once_for_a_workload_and_its_price_said_before
     rows = kept(bench.folder, "findings")
     assert {r["outcome"] for r in rows if r["name"] == "not-preconditioned"} == {"ok"}
     assert "unwritten" not in {row["name"] for row in rows}, "what is written need not be there"
+
+
+def test_a_drive_that_does_not_queue_is_not_filled_to_find_that_out(
+    bench: Bench, writing: OpenVisit, request: pytest.FixtureRequest
+) -> None:
+    """That takes minutes, and wears it."""
+    bench.rungs = (Rung("kernel", False, "libata.force=1:noncq takes NCQ away"),)
+    writing.rebound(replace(bench.drive, queue_depth=1))
+    writes = writing.load(random_write(), request.node)
+    with pytest.raises(DriveFault, match="does not queue"):
+        assert writes.at(depth=8) >= 3 * writes.at(depth=1)
+    assert not [deed for deed in bench.did if deed.startswith(("admitted", "precondition"))]
 
 
 FILLED, AGAIN = (f"precondition 1048576 bytes at depth 32{how}" for how in ("", ", not filled"))

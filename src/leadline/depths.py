@@ -11,6 +11,9 @@ from leadline.load.slices import SliceSetting
 if TYPE_CHECKING:
     from leadline.visiting import OpenVisit
 
+ANY_QUEUE = 2
+"""The least device queue depth with which commands are queued."""
+
 
 def admit_depths(visit: "OpenVisit", wanted: Sequence[SliceSetting]) -> None:
     """Raise what forbids them, as `admit_depth` does of the deepest."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pytest
 
-from leadline.depths import admit_depths
+from leadline.depths import ANY_QUEUE, admit_depth, admit_depths
 from leadline.drive import queue_depth
 from leadline.drive.conditions import Conditions, look, together
 from leadline.drive.disturbances import Asked, compare
@@ -70,7 +70,8 @@ class Together:
 
         The drives are as many as the lowest layer wants; each has its depth set.  What is used of
         each is the least that their cache allows (`CACHES` times it), filled and steady before
-        the first slice.  Skips the test where there are too few drives.
+        the first slice.  Skips the test where there are too few drives, and raises as
+        `admit_depth` does before any is written to.
         """
         check(layers)
         members = self._members(drives_of(layers) or 2, writing=True)
@@ -140,6 +141,8 @@ class Together:
                 f"{'is' if len(members) == 1 else 'are'} {len(members)}{why}"
             )
         for member in members:
+            if writing:  # before anything is built, and filled for minutes
+                admit_depth(member, ANY_QUEUE)
             member.pinned(random_read())
             if writing:
                 member.admitted("write")

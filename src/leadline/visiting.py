@@ -280,8 +280,9 @@ class OpenVisit:
 
         What its checks found is kept, and said in `remarks` if it voids.
         """
+        admit_depths(self, wanted)  # before a drive that does not queue is filled for minutes
         vetting = self.pinned(workload)
-        admit_depths(self, wanted)
+        admit_depths(self, wanted)  # error handling may have switched its queue off meanwhile
         done = self._steadying.done_for(workload)
         self.under_way(workload, wanted)
         with self.depth_put_back():
