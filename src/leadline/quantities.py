@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeGuard
 from leadline.claims import Claim, Judge, stated
 from leadline.drive.request_limits import Promise, in_binary
 from leadline.errors import DriveFault, Inconclusive, Misuse
+from leadline.left_depth import refuse_left_shallow
 from leadline.load.slices import SliceSetting, offered_for
 from leadline.load.workload import SECTOR_BYTES, Workload
 from leadline.statements import (
@@ -104,7 +105,8 @@ class Load:
         the workload's own.  Over several `drives` each has that depth, and its part of what is
         offered.  Raises Misuse on a depth that the drive cannot hold, where threads cannot share
         alike, and on a size that is no multiple of a sector; DriveFault on a depth that the
-        firmware matrix promises and the drive does not advertise.
+        firmware matrix promises and the drive does not advertise; Inconclusive without `depth`
+        where the device queue depth was left much lower than what is offered and can be held.
         """
         if depth is None and offered is None and threads is None:
             raise Misuse(f"{self.workload.name}.at() needs depth=, offered= or threads=")
@@ -133,6 +135,8 @@ class Load:
         if size is not None and (size < SECTOR_BYTES or size % SECTOR_BYTES):
             raise Misuse(f"{self.workload.name}.at(size={size}): a multiple of {SECTOR_BYTES}")
         named += f", size={in_binary(size)}" if size else ""
+        if depth is None:
+            refuse_left_shallow(self, offered // drives, named)
         device_depth = depth or self.kernel_depth or self.full_depth
         made = Quantity(self, device_depth, offered, named, threads=jobs, block_bytes=size)
         return replace(made, drives=drives, depth_left=depth is None)
