@@ -56,6 +56,21 @@ def test_a_round_is_of_all_nine_and_off_and_on_take_turns(
     assert bench.file("device/queue_depth").read_text() == "32"
 
 
+def test_ncq_on_is_the_deepest_queue_whatever_the_kernel_was_left_with(
+    bench: Bench, drive: Drive, opened: OpenVisit, rounds: VisitRounds
+) -> None:
+    """Left at 2, a drive of 32 would have been said to gain what a queue of 2 gains."""
+    opened.drive = changed(opened.drive, queue_depth=2)
+    bench.file("device/queue_depth").write_text("2")
+    rounds.one_more(100)
+    assert set(depths(drive)) == {1, 32}
+    assert bench.file("device/queue_depth").read_text() == "2", "it is put back"
+    assert rounds.so_far(100)[0].ncq_on == (
+        "NCQ on is a device queue depth of 32, the deepest of this drive; it was left at 2, which "
+        "is put back"
+    )
+
+
 def test_without_leave_the_reads_alone_are_replayed(drive: Drive, rounds: VisitRounds) -> None:
     rounds.one_more(100)
     assert "admitted a to change a setting" in drive.bench.did

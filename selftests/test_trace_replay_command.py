@@ -42,7 +42,13 @@ def answer(*names: str, ncq: bool = True) -> Answer:
     )
     traces = tuple(
         ReplayedTrace(
-            trace=name, requests=4, in_flight=4, seconds=2.0, notes=("SCALED: so",), rounds=rounds
+            trace=name,
+            requests=4,
+            in_flight=4,
+            seconds=2.0,
+            notes=("SCALED: so",),
+            rounds=rounds,
+            ncq_on="NCQ on is 32" if ncq else "",
         )
         for name in names
     )
@@ -84,7 +90,8 @@ def test_the_table_has_times_gains_and_what_was_done_to_the_trace(
     assert row.startswith("dual-copy          12.62 +-1.6  10.75 +-0  +14.8% [")
     assert "+10.0% [+10.0%, +10.0%]" in row
     assert whole == "gain over 2 trace(s): +14.8% [+14.8%, +14.8%], (off - on) / off"
-    assert notes == ["note: dual-copy: SCALED: so", "note: media-mail-import: SCALED: so"]
+    done = ["note: dual-copy: SCALED: so", "note: media-mail-import: SCALED: so"]
+    assert notes == ["note: NCQ on is 32", *done]
 
 
 def test_a_baseline_has_its_time_and_no_gain(
@@ -208,6 +215,6 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
         main(["trace", "replay", "--help"])
     said = capsys.readouterr().out
     exits = ("Exit codes:", "4 too little evidence")
-    deep = "as deep as the kernel has it"
+    deep = "as deep as the drive and its adapter go"
     for needed in ("examples:", "--allow-writes", "(off - on) / off", deep, *exits):
         assert needed in said

@@ -206,7 +206,7 @@ def test_a_queue_that_was_switched_off_since_is_not_brought_back(
     assert drive.seen == []
 
 
-def test_on_is_as_deep_as_the_kernel_had_it(
+def test_on_is_31_on_a_kernel_that_keeps_a_tag_for_itself(
     bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
 ) -> None:
     opened.drive = changed(opened.drive, queue_depth=31)

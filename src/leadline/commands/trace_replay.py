@@ -28,9 +28,10 @@ examples:
   leadline trace replay traces/*.iolog.gz --drive ssd1 --requests 5000 --timing kept --json
 
 Without --rig, the virtual rig.  Each round replays a trace twice, with NCQ off (device queue
-depth 1) and on (as deep as the kernel has it); the order alternates.  The service time of a
-request is from its submission to its completion, by fio.  Gain is (off - on) / off of the mean
-service times: above 0, queueing makes the drive faster.  Intervals hold with 95 % confidence.
+depth 1) and on (as deep as the drive and its adapter go); the order alternates.  The service
+time of a request is from its submission to its completion, by fio.  Gain is (off - on) / off of
+the mean service times: above 0, queueing makes the drive faster.  Intervals hold with 95 %
+confidence.
 
 Requests go to the drive in that slot, whatever drive the trace is of.  Writes need `writes:
 allowed` in the rig file and --allow-writes, and destroy what is on the drive; without them the

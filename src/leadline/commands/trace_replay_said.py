@@ -34,6 +34,8 @@ def lines(answer: Answer) -> Iterator[str]:
     yield from _table(gains)
     if whole := overall(gains):
         yield f"gain over {whole.count} trace(s): {share_text(whole)}, (off - on) / off"
+    for ncq_on in dict.fromkeys(each.ncq_on for each in answer.traces if each.ncq_on):
+        yield plain(f"note: {ncq_on}")
     for trace in answer.traces:
         for note in trace.notes:
             yield plain(f"note: {trace.trace}: {note}")

@@ -46,7 +46,10 @@ class Round:
 
 
 class ReplayedTrace(BaseModel):
-    """One trace on one drive: what was done to it, and its rounds."""
+    """One trace on one drive: what was done to it, and its rounds.
+
+    `ncq_on` says which device queue depth that is, in words; "" where nobody kept that.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,3 +59,4 @@ class ReplayedTrace(BaseModel):
     seconds: float
     notes: tuple[str, ...]
     rounds: tuple[Round, ...]
+    ncq_on: str = ""

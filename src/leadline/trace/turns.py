@@ -126,14 +126,27 @@ def turns(visit: "OpenVisit", reach: Reach | None = None) -> Iterator[Turns]:
 
 
 def depth_of(visit: "OpenVisit") -> int | None:
-    """The device queue depth with NCQ on; None for a drive that has none: it is the baseline.
+    """The device queue depth with NCQ on: the deepest that drive and adapter hold, whatever the
+    kernel was left with.  None for a drive that has no NCQ: it is the baseline.
 
     So is one behind an IDE port, which hides whether it has.  A drive that has NCQ, and on which
     something took it away, is no baseline: setting its depth fails, and says what did.
     """
     if any(rung.name == "advertised" and rung.holds is False for rung in visit.ladder.rungs):
         return None
-    if visit.kernel_queue_depth > UNQUEUED:
-        return visit.kernel_queue_depth
     advertised = visit.drive.identify.ncq.queue_depth if visit.drive.identify else UNQUEUED
-    return advertised if advertised > UNQUEUED else None
+    if max(visit.kernel_queue_depth, advertised) <= UNQUEUED:
+        return None
+    deepest = queue_depth.deepest(visit.station.host, visit.drive)
+    # Older kernels keep one of the 32 tags for themselves, and refuse a depth of 32.
+    kept = visit.kernel_queue_depth == queue_depth.NCQ_DEPTH - 1
+    return min(deepest, visit.kernel_queue_depth) if kept else deepest
+
+
+def ncq_on_of(visit: "OpenVisit", depth: int | None) -> str:
+    """What NCQ on is in replays, in words; "" for a drive without it."""
+    if depth is None:
+        return ""
+    left = visit.kernel_queue_depth
+    other = "" if left == depth else f"; it was left at {left}, which is put back"
+    return f"NCQ on is a device queue depth of {depth}, the deepest of this drive{other}"
