@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from leadline.claims import Claim, ClaimFailed, Settled, Unsettled
+from leadline.depth_curve import whole_curve
 from leadline.errors import DriveFault, Inconclusive, Misuse
 from leadline.expected import Limit
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import Workload, random_read
-from leadline.quantities import Load, Quantity, whole_curve
+from leadline.quantities import Load, Quantity
 from leadline.statements import Ratio
 from leadline.verdict.verdict import Outcome, Verdict
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from leadline.claims import ClaimFailed, Unsettled
+from leadline.depth_curve import whole_curve
 from leadline.load.slices import LITTLES_LAW, TOO_SHORT, Slice, SliceSetting
 from leadline.load.workload import Workload
-from leadline.quantities import whole_curve
 from leadline.remedies import TOO_FEW
 from leadline.verdict.verdict import Outcome
 from selftests.slice_drive import SliceDrive

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leadline.claims import Judge
+from leadline.depth_curve import Curve
 from leadline.errors import Misuse
 from leadline.load.workload import Workload
 from leadline.plans import Noise
-from leadline.quantities import MB_PER_S, REQUESTS_PER_S, SECONDS, Curve, Load, Quantity
+from leadline.quantities import MB_PER_S, REQUESTS_PER_S, SECONDS, Load, Quantity
 from leadline.results.rows import digest_of
 from leadline.statements import (
     Against,

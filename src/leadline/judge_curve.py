@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from leadline.depth_curve import Curve
 from leadline.evidence import LONGEST_SLICE_S, Evidence, needed_seconds
 from leadline.load.slices import TOO_SHORT, VOID_MEANINGS, Slice, SliceSetting
 from leadline.plans import Plan, Progress, Rates, needed_by
 from leadline.price import price_of_curve, priced
-from leadline.quantities import Curve
 from leadline.remedies import TOO_FEW
 from leadline.statements import NoCollapse, NoDip
 from leadline.verdict.contrast import edge_of

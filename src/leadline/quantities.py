@@ -12,13 +12,12 @@
 not been yet.  Saying something of it makes a `Claim`.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import TYPE_CHECKING, NoReturn, TypeGuard
+from typing import TYPE_CHECKING
 
 from leadline.claims import Claim, Judge, stated
+from leadline.depth_curve import Curve, whole_curve
 from leadline.drive.request_limits import Promise, in_binary
 from leadline.errors import DriveFault, Inconclusive, Misuse
 from leadline.left_depth import refuse_left_shallow
@@ -31,39 +30,17 @@ from leadline.statements import (
     AsRecorded,
     Bound,
     History,
-    NoCollapse,
-    NoDip,
     Ratio,
     share,
 )
+from leadline.unmeasured import figure, finite, is_number, refuse
 
 if TYPE_CHECKING:
     from leadline.released import Released
 
 REQUESTS_PER_S, MB_PER_S, SECONDS = "requests/s", "MB/s", "s"
-DIP_TOLERANCE = 0.04
-"""Half of the dip that must be found, 8 %: see `verdict.curve.DIP_TOLERANCE`."""
-
 NCQ_OFF = ", NCQ off"
 """In the name of a quantity that is measured once more by commands that are not queued."""
-EVERY_DEPTH = 32
-"""A curve that nobody gave depths for has each up to here: all that NCQ has.  A SAS drive holds
-more, and a curve of each of 128 would cost four times as much."""
-
-
-def whole_curve(deepest: int) -> tuple[int, ...]:
-    """The depths of a curve that nobody gave depths for: from 1 to `deepest`, lowest first.
-
-    Beyond EVERY_DEPTH they are 5/4, 3/2 and 2 times each power of two, and `deepest` itself.
-    """
-    depths = list(range(1, min(deepest, EVERY_DEPTH) + 1))
-    power = EVERY_DEPTH
-    while power < deepest:
-        depths += [d for d in (5 * power // 4, 3 * power // 2, 2 * power) if d < deepest]
-        power *= 2
-    return (*depths, deepest) if deepest > EVERY_DEPTH else tuple(depths)
-
-
 _OTHER = "give one of them another depth=, offered=, threads= or size="
 
 
@@ -177,13 +154,6 @@ def _named(depth: int | None, offered: int | None, threads: int | None, drives: 
     return ", ".join(f"{name}={value}" for name, value in asked.items() if value is not None)
 
 
-def _refuse(what: str, instead: str) -> Callable[..., NoReturn]:
-    def refused(self: object, *_: object) -> NoReturn:
-        raise Misuse(f"{what} of what is not measured yet means nothing; {instead}")
-
-    return refused
-
-
 @dataclass(frozen=True, eq=False)
 class Quantity:
     """A rate not yet measured, times a factor.  It scales and compares, and nothing else."""
@@ -206,10 +176,10 @@ class Quantity:
     __array_ufunc__ = None
 
     def __mul__(self, factor: float) -> "Quantity":
-        if not _is_number(factor):
+        if not is_number(factor):
             return NotImplemented
-        product = self.factor * _figure(factor)
-        if not _finite(product):
+        product = self.factor * figure(factor)
+        if not finite(product):
             raise Misuse(f"{factor} * {self}: a scale factor is finite and above 0")
         source = str(getattr(factor, "source", self.source))
         return replace(self, factor=product, source=source)
@@ -222,11 +192,11 @@ class Quantity:
     def __le__(self, other: object) -> Claim:
         return self._claim(other, "<=")
 
-    __gt__ = _refuse("'>'", "write >=")
-    __lt__ = _refuse("'<'", "write <=")
-    __eq__ = _refuse("'=='", "write >= or <=, for two measured rates are never equal")
-    __ne__ = _refuse("'!='", "write >= or <=, for two measured rates are never equal")
-    __bool__ = _refuse("the truth", "compare it: random_read.at(depth=8) >= ...")
+    __gt__ = refuse("'>'", "write >=")
+    __lt__ = refuse("'<'", "write <=")
+    __eq__ = refuse("'=='", "write >= or <=, for two measured rates are never equal")
+    __ne__ = refuse("'!='", "write >= or <=, for two measured rates are never equal")
+    __bool__ = refuse("the truth", "compare it: random_read.at(depth=8) >= ...")
     __hash__ = None  # type: ignore[assignment]  # what cannot be compared cannot be a key
 
     @property
@@ -301,14 +271,14 @@ class Quantity:
         )
 
     def _claim(self, other: object, direction: Bound) -> Claim:
-        if _is_number(other):
+        if is_number(other):
             source = str(getattr(other, "source", ""))
-            against = Against(self, direction, _figure(other), source)
-            if not _finite(against.threshold):
+            against = Against(self, direction, figure(other), source)
+            if not finite(against.threshold):
                 raise Misuse(f"{self} {direction} {other!r}: a rate is finite and above 0")
             return stated(against, self.load.judge)
         ratio = Ratio(self, direction, self._comparable(other, direction))
-        if not _finite(ratio.threshold):
+        if not finite(ratio.threshold):
             raise Misuse(f"{ratio}: the ratio of the factors is finite and above 0")
         return stated(ratio, self.load.judge)
 
@@ -374,58 +344,5 @@ class Quantity:
         elif self.volume_bytes is not None:
             plain += f".time_for({self.volume_bytes / 1e9:g} GB)"
         return plain if self.factor == 1 else f"{self.factor:g} * {plain}"
-
-    __repr__ = __str__
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    # An array has a __float__ too, and Real has numpy's numbers.
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _figure(value: float) -> float:
-    """A number as a float: infinite where it is too large for one."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-def _finite(value: float) -> bool:
-    return 0.0 < value < math.inf
-
-
-@dataclass(frozen=True)
-class Curve:
-    """The rates of one workload over its device queue depths, lowest first; not yet measured."""
-
-    load: Load
-    points: tuple[Quantity, ...]
-
-    __bool__ = _refuse("the truth", "ask for something: curve.has_no_dip()")
-
-    def has_no_dip(self, tolerance: float = DIP_TOLERANCE) -> Claim:
-        """Claim that no depth lies below its neighbours' chord by more than `tolerance`."""
-        limit = share(tolerance, "tolerance")
-        return stated(NoDip(self, limit, getattr(tolerance, "source", "")), self.load.judge)
-
-    def does_not_collapse(self, within: float = 0.1) -> Claim:
-        """Claim that the last depth keeps all but `within` of the best rate before it."""
-        limit = share(within, "within")
-        return stated(NoCollapse(self, limit, getattr(within, "source", "")), self.load.judge)
-
-    def __str__(self) -> str:
-        offered = {point.offered_depth for point in self.points}
-        alike = f", offered={offered.pop()}" if len(offered) == 1 else ""
-        return f"{self.load.workload.name}.curve(depth {self._depths}{alike})"
-
-    @property
-    def _depths(self) -> str:
-        """The depths in words; a statement on record has the same, and is known by them."""
-        depths = [point.device_depth for point in self.points]
-        dense = sum(depth == depths[0] + place for place, depth in enumerate(depths))
-        if dense < min(len(depths), EVERY_DEPTH):
-            return ", ".join(map(str, depths))
-        return ", ".join([f"{depths[0]} to {depths[dense - 1]}", *map(str, depths[dense:])])
 
     __repr__ = __str__

@@ -1,7 +1,7 @@
 """What a test can say of a drive: each statement knows its quantities, its limit, its words.
 
-They are made by what `quantities` has, by `cycled.Cycled` and by `multitasking.Multitasking`, and
-settled by `judge`.
+They are made by what `quantities` and `depth_curve` have, by `cycled.Cycled` and by
+`multitasking.Multitasking`, and settled by `judge`.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,8 @@ from leadline.errors import Misuse
 from leadline.load.slices import SliceSetting
 
 if TYPE_CHECKING:
-    from leadline.quantities import Curve, Load, Quantity
+    from leadline.depth_curve import Curve
+    from leadline.quantities import Load, Quantity
     from leadline.trace.rounds import ReplayedTrace
     from leadline.verdict.regression import Firmware
 
