@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from leadline.cuts_home import gone_dark, kept_for_home
 from leadline.drive.bind import Drive, bind, scan
 from leadline.drive.guard import Admission, HostAdmission, admit, admit_host
 from leadline.errors import DriveFault, Misuse, RigTrouble, message_of
@@ -87,8 +88,7 @@ class _Asked:
 
 def _carried_out(visit: "OpenVisit", asked: _Asked, expected_firmware: str | None) -> PowerCycle:
     station, rig = visit.station, visit.station.rig
-    dark = {drive.slot: drive for outlet in asked.outlets for drive in rig.sharing(outlet)}
-    others = [spec for spec in dark.values() if spec.slot != visit.spec.slot]
+    others = [spec for slot, spec in gone_dark(rig, visit.spec).items() if slot != visit.spec.slot]
     station.live.show(f"  {visit.visit.cell.id}: power cycle of its {asked.feeds}")
     bench = Bench(station.host, rig.host, station.here_journal, station.watch, station.journal)
     with ExitStack() as stack:
@@ -110,6 +110,7 @@ def _carried_out(visit: "OpenVisit", asked: _Asked, expected_firmware: str | Non
             expected_firmware=expected_firmware,
             sharing=sharing,
             when_dark=cutting.close,
+            kept=kept_for_home(visit),
         )
         visit.rebound(done.after)
         for eyes in beside:

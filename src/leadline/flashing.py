@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from leadline import away
 from leadline.builds import Build, keep, path_of
+from leadline.cuts_home import afford_flash
 from leadline.cycling import POWER_LOSS, cycle
 from leadline.drive import microcode
 from leadline.drive.bind import Drive, another, bind
@@ -37,7 +38,6 @@ from leadline.host.programs import require
 from leadline.host.trouble import ProgramFailed, ProgramMissing
 from leadline.inventory.flash import Activation, FlashSpec
 from leadline.inventory.matrix import FirmwareSpec
-from leadline.power.wear import Cut, Toll
 from leadline.results.schema import Phase
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ def _ordered(visit: "OpenVisit") -> _Order:
     image = _read(firmware.image, firmware.sha256)
     microcode.refuse_hopeless(spec.flash, drive, image)
     activates = firmware.activation or spec.flash.activates
-    if activates == "power-cycle":
-        _afford_the_cut(visit)
+    afford_flash(visit, activates)
     return _Order(spec.flash, image, drive, firmware.shows, activates)
 
 
@@ -130,14 +129,6 @@ def _had(visit: "OpenVisit") -> str:
     if len(visit.model.showing(shown)) < 2 or last == home.cell.firmware:
         return shown
     return f"{shown} ({last or 'no build of the matrix'}, by {path_of(visit.spec)})"
-
-
-def _afford_the_cut(visit: "OpenVisit") -> None:
-    """Raise RigTrouble where a drive's budget does not bear the cut that activates an image."""
-    rig = visit.station.rig
-    dark = {each.slot: each for one in rig.outlets_of(visit.spec) for each in rig.sharing(one)}
-    cuts = [Cut(spec, emergency_unload=False) for spec in dark.values()]
-    Toll(cuts, visit.station.run.id).afford()
 
 
 def _reasons_against(visit: "OpenVisit", firmware: FirmwareSpec) -> Iterator[str]:

@@ -10,7 +10,7 @@ whatever happens (`power.outlets`).
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ from leadline.power.wear import Cut, Toll, Wear, wear_of
 
 LOOK_S = 0.25
 FIRST_RESCAN_S = 2.0  # most controllers notice by themselves
+_NONE: Mapping[str, int] = {}
 RESCAN_EVERY_S = 5.0  # a rescan resets an empty port: too often, and a disk never spins up
 
 
@@ -106,6 +107,7 @@ def power_cycle(
     expected_firmware: str | None = None,
     sharing: Sequence[Drive] = (),
     when_dark: Callable[[], None] = lambda: None,
+    kept: Mapping[str, int] = _NONE,
 ) -> PowerCycle:
     """Cut the power of a drive, prove that it is off, and see the same drive come back.
 
@@ -115,14 +117,17 @@ def power_cycle(
     drives that go dark with it.  `expected_firmware` has been flashed, and is activated by
     this: it must come back, on the same drive by model, serial and WWN, and nothing else is
     compared.  `when_dark` is called when it is proven to be off, and the drives beside it are
-    watched no more.
+    watched no more.  `kept` is how many power cycles of a drive's budget are to be left after
+    this one, by slot.
 
     Raises DriveFault when the drive comes back as another, slower, with a smaller queue,
     with more errors counted, or not at all though its link is up (NotReady); RigTrouble when
     power or the host are not proven, and before anything is cut where the drive's budget is
     spent; Misuse when the outlet feeds the machine that this runs on.
     """
-    subject, (sight, *others), toll = _subject(bench, drive, leave, feeds, sharing, abrupt=abrupt)
+    subject, (sight, *others), toll = _subject(
+        bench, drive, leave, feeds, sharing, abrupt=abrupt, kept=kept
+    )
     hear_from(supplies)
     counted = smart.snapshot(bench.host, drive.node)
     mark = bench.watch.mark() if bench.watch else 0
@@ -192,6 +197,7 @@ def _subject(
     sharing: Sequence[Drive],
     *,
     abrupt: bool,
+    kept: Mapping[str, int] = _NONE,
 ) -> tuple[Subject, list[Sight], Toll]:
     """What goes dark, its drives, and whom the cut costs: which they can afford."""
     if feeds == "host":
@@ -200,7 +206,10 @@ def _subject(
     sights = [
         Sight(bench.host, each, disks, bench.watch, bench.rig_journal) for each in (drive, *sharing)
     ]
-    cuts = [Cut(each.drive.spec, abrupt and each.rotates) for each in sights]
+    cuts = [
+        Cut(each.drive.spec, abrupt and each.rotates, kept.get(each.drive.spec.slot, 0))
+        for each in sights
+    ]
     toll = Toll(cuts, bench.journal.run)
     toll.afford()
     if feeds != "host":

@@ -31,10 +31,11 @@ class Wear:
 
 @dataclass(frozen=True)
 class Cut:
-    """One drive that is about to go dark."""
+    """One drive that is about to go dark; `kept` of its power cycles are to be left after that."""
 
     spec: DriveSpec
     emergency_unload: bool  # a disk that is not told
+    kept: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,17 +94,20 @@ def _afford(cut: Cut) -> None:
     budget, wear = cut.spec.power_budget, wear_of(cut.spec)
     if budget is None:
         return
-    asked = [("power_cycles", "power cycles", wear.power_cycles, budget.power_cycles)]
+    cycles = wear.power_cycles + cut.kept
+    asked = [("power_cycles", "power cycles", cycles, budget.power_cycles)]
     if cut.emergency_unload:
         unloads = wear.emergency_unloads
         asked.append(("emergency_unloads", "emergency unloads", unloads, budget.emergency_unloads))
     for field, words, had, allowed in asked:
         if allowed is not None and had >= allowed:
+            home = cut.kept if field == "power_cycles" else 0
+            kept = f", of which {home} are kept to put firmware back" if home else ""
             raise RigTrouble(
                 f"slot {cut.spec.slot}: {cut.spec.model} {cut.spec.serial}: its power is not cut: "
-                f"it has had {had} {words}, and `power_budget` in the rig file allows {allowed}; "
-                f"raise its `{field}`, or put another drive there (each cut is a line of "
-                f"{path_of(cut.spec)})"
+                f"it has had {had - home} {words}, and `power_budget` in the rig file allows "
+                f"{allowed}{kept}; raise its `{field}`, or put another drive there (each cut is a "
+                f"line of {path_of(cut.spec)})"
             )
 
 
