@@ -1,6 +1,7 @@
 """A flash is on record before its first byte, until the drive has said what it runs for good."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from leadline.flash_record import (
     FlashRecord,
     begin,
     look_after,
+    of_nobody,
     settle,
     state_of,
     takes_up_at_once,
@@ -154,8 +156,43 @@ def test_a_record_of_another_version_is_not_guessed_at(
 ) -> None:
     with open_host(HostSpec(reach="local")) as here:
         Journal(here, "run-1", directory=directory).open_entry("flash", {"serial": "SERIAL-a"})
-    with pytest.raises(RigTrouble, match=r"run-1\.jsonl: run run-1 left a flash on record that"):
+    said = r"run-1\.jsonl: run run-1 left a flash of drive SERIAL-a on record that"
+    with pytest.raises(RigTrouble, match=said):
         unfinished(next_host, rig, directory=directory)
+
+
+@pytest.mark.parametrize(
+    ("data", "stops"),
+    [
+        ({"serial": "ANOTHER", "rig": "bench"}, False),
+        ({"serial": "SERIAL-a", "rig": "other"}, True),
+        ({"serial": 7, "rig": "bench"}, True),
+        ({"rig": "other"}, False),
+        ({"serial": None}, False),
+        (None, False),
+        ([], False),
+    ],
+)
+def test_one_that_cannot_be_read_stops_its_own_rig_alone(
+    directory: str, next_host: Host, rig: Rig, data: Any, stops: bool
+) -> None:
+    with open_host(HostSpec(reach="local")) as here:
+        Journal(here, "run-1", directory=directory).open_entry("flash", data)
+    with pytest.raises(RigTrouble) if stops else nullcontext():
+        assert unfinished(next_host, rig, directory=directory) == []
+    told_by_itself = bool(data) and any(isinstance(each, str) for each in data.values())
+    assert len(of_nobody(next_host, directory=directory)) == (not told_by_itself)
+
+
+@pytest.mark.parametrize("line", ['{"entry": "1", "kind": "flash"}', '{"entry": "1"}', "7", "null"])
+def test_a_damaged_line_of_a_journal_stops_nobody(
+    directory: str, next_host: Host, rig: Rig, line: str
+) -> None:
+    path = Path(directory, "run-1.jsonl")
+    path.parent.mkdir(parents=True, mode=0o700)
+    path.write_text(f"\n{line}\n")
+    assert unfinished(next_host, rig, directory=directory) == []
+    assert len(of_nobody(next_host, directory=directory)) == ("flash" in line)
 
 
 def test_what_is_in_doubt_stays_on_record_with_what_to_do(

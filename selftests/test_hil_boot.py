@@ -108,6 +108,21 @@ def test_what_a_dead_run_was_about_to_flash_went_with_its_virtual_drives(
     assert "; it has new drives now" in said
 
 
+def test_a_record_of_a_flash_that_cannot_be_read_does_not_stop_other_rigs(
+    vendor: Vendor,
+    up: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(journal, "default_directory", lambda _: str(vendor.folder / "journal"))
+    with open_host(HostSpec(reach="local")) as here:
+        Journal(here, "run-0").open_entry("flash", {"serial": "VSSD0001"})
+    words = ("-k", "holds and SERIAL-b or holds and bench", "test_all.py", "--rig", vendor.rig)
+    assert vendor.hil(*words, rig=RIG, matrix=MATRIX) in {0, 2}
+    assert "run run-0 left a flash of drive VSSD0001 on record that" in capfd.readouterr().err
+    assert vendor.did[1:] == ["virtual up", "virtual down"]
+
+
 def test_what_this_run_leaves_goes_with_its_virtual_drives(
     vendor: Vendor,
     up: dict[str, Any],

@@ -111,11 +111,14 @@ class Unfinished:
 def unfinished(here: Host, rig: Rig, *, directory: str | None = None) -> list[Unfinished]:
     """The flashes of this rig's drives that dead runs of this machine left, the last one first.
 
-    Their slots and rig file are those of today.
+    Their slots and rig file are those of today.  Raises RigTrouble where one that may be of this
+    rig cannot be read: another rig's is none of its business.
     """
     slots = {drive.serial: drive.slot for drive in rig.drives}
     found = []
     for dead in dead_entries(here, ENTRY, directory=directory):
+        if _is_of_another(dead, rig):
+            continue
         record = _record(dead)
         if record.serial in slots:
             now = replace(record, rig_file=str(rig.path), slot=slots[record.serial])
@@ -130,15 +133,48 @@ def of_silent(here: Host, rig: Rig) -> list[str]:
     ]
 
 
+def _is_of_another(dead: DeadEntry, rig: Rig) -> bool:
+    """Whether a record is of another rig, by what can be told though it may be unreadable.
+
+    A drive is known by its serial, wherever it was; where the record has none, by its rig's name.
+    One that tells neither stops no rig, and is said (`of_nobody`).
+    """
+    serial, name = _told(dead)
+    return serial not in [drive.serial for drive in rig.drives] if serial else name != rig.name
+
+
+def _told(dead: DeadEntry) -> tuple[str, str]:
+    """The serial and the rig's name in a record that may be damaged; empty what it does not say."""
+    data: object = dead.data
+    given = [data.get(name) if isinstance(data, dict) else "" for name in ("serial", "rig")]
+    serial, name = (each if isinstance(each, str) else "" for each in given)
+    return serial, name
+
+
+def of_nobody(here: Host, *, directory: str | None = None) -> list[str]:
+    """A sentence for each record of a flash that is too damaged to tell its drive or its rig."""
+    return [
+        str(_unreadable(dead))
+        for dead in dead_entries(here, ENTRY, directory=directory)
+        if not any(_told(dead))
+    ]
+
+
 def _record(dead: DeadEntry) -> FlashRecord:
     try:
         return _RECORD.validate_python(dead.data)
     except ValidationError as error:
-        raise RigTrouble(
-            f"{dead.journal}: run {dead.run} left a flash on record that this version of Leadline "
-            "cannot read; finish it with the one that wrote it, or remove the file when you know "
-            "which firmware the drive runs"
-        ) from error
+        raise _unreadable(dead) from error
+
+
+def _unreadable(dead: DeadEntry) -> RigTrouble:
+    serial, _ = _told(dead)
+    of = f" of drive {serial}" if serial else ""
+    return RigTrouble(
+        f"{dead.journal}: run {dead.run} left a flash{of} on record that this version of Leadline "
+        "cannot read; finish it with the one that wrote it, or remove the file when you know "
+        "which firmware the drive runs"
+    )
 
 
 def settle(here: Host, serial: str, left: Sequence[Unfinished]) -> None:
@@ -215,7 +251,7 @@ def look_after(
 
     What is in no doubt is settled by this, and their copies of images are removed from the rig.
     """
-    said: list[str] = []
+    said = of_nobody(here)
     doubts: dict[str, str] = {}
     for one in left:
         if one.record.copy:

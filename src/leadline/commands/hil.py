@@ -13,21 +13,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
 
 import leadline
-from leadline.away import forget
+from leadline.commands.hil_virtual import ends_with_us, start_virtual
 from leadline.commands.options import add_results
 from leadline.errors import Misuse, RigTrouble
-from leadline.flash_record import Unfinished, settle, unfinished
-from leadline.host.connection import open_host
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
-from leadline.inventory.rig import HostSpec, Rig, load_rig
+from leadline.inventory.rig import load_rig
 from leadline.inventory.stations import Route, route_of
 from leadline.mend import mend, mend_power
 from leadline.outcomes import (
@@ -44,7 +42,6 @@ from leadline.preflight import refuse_absent
 from leadline.report.losses import losses
 from leadline.report.summary import SummaryRow
 from leadline.results.record import Record
-from leadline.results.schema import Phase
 from leadline.run_id import new_run_id
 from leadline.running import GATE_OPEN, GATE_OPTION, STORED
 from leadline.selection import USUAL
@@ -145,7 +142,7 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
                 _tell(sentence)
             refuse_absent(benches, len(rigs))
             words = _pytest_arguments(arguments, paths, matrix.path, run_id)
-            lasting = [rig for rig in rigs if not _ends_with_us(rig)]
+            lasting = [rig for rig in rigs if not ends_with_us(rig)]
             if not lasting:
                 words.append("--keep-firmware")  # of drives that are gone when we are
             child = Child(words, stdout=sys.stderr if arguments.json else None)
@@ -153,7 +150,7 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
             with child.needed():
                 for rig in rigs:
                     if rig.virtual is not None and runs:
-                        _start_virtual(rig, stack, record)
+                        start_virtual(rig, stack, record, _tell)
             code = child.run(signals)
             if code != 0 and child.began:
                 for sentence in mend(lasting, run_id, logs):
@@ -169,35 +166,6 @@ def conduct(arguments: argparse.Namespace, command: str) -> tuple[int, Record]:
         if code != NOT_KEPT_CODE:  # else pytest has said so
             raise
     return final, record
-
-
-def _ends_with_us(rig: Rig) -> bool:
-    from leadline.virtual import rig as virtual
-
-    return rig.virtual is not None and not virtual.status(rig.name)["running"]
-
-
-def _start_virtual(rig: Rig, stack: ExitStack, record: Record) -> None:
-    from leadline.virtual import rig as virtual
-
-    if virtual.status(rig.name)["running"]:
-        print(f"leadline: virtual rig {rig.name} is up already; using it", file=sys.stderr)
-        virtual.await_boot(rig)  # another command may be just starting it
-        return
-    begun = time.monotonic()
-    stack.callback(_settle_flashes, rig, lambda _: None)  # what this run leaves is gone as well
-    stack.enter_context(virtual.running(rig))
-    _settle_flashes(rig, lambda left: _tell(f"{left}; it has new drives now"))
-    record.add(Phase(cell=None, name="boot", seconds=time.monotonic() - begun))
-
-
-def _settle_flashes(rig: Rig, say: Callable[[Unfinished], None]) -> None:
-    """Close what runs that have ended left of this rig's drives, which are no more."""
-    with open_host(HostSpec(reach="local")) as here:
-        for left in unfinished(here, rig):
-            say(left)
-            settle(here, left.record.serial, [left])
-        forget(here, rig)
 
 
 def _pytest_arguments(

@@ -64,7 +64,8 @@ class _Contents:
         contents = cls()
         for line in data.split(b"\n"):
             with suppress(ValueError):
-                contents.add(json.loads(line))
+                if isinstance(record := json.loads(line), dict):
+                    contents.add(record)
         return contents
 
     def add(self, record: Record) -> None:
@@ -244,16 +245,19 @@ def replay(
 
 
 def dead_entries(host: Host, kind: str, *, directory: str | None = None) -> list[DeadEntry]:
-    """What dead runs left open of one kind, the last opened first; a reboot settles none of it."""
+    """What dead runs left open of one kind, the last opened first; a reboot settles none of it.
+
+    A record may be damaged: its data is for the caller to check.
+    """
     found: list[DeadEntry] = []
     for path in _journals(host, directory, None):
         with _held(host, path) as handle:
             if handle is None:
                 continue
             for entry, record in _Contents.of(host.read_file(path)).entries.items():
-                if record["kind"] == kind:
-                    tail = (record["data"], record["run"], record["time"])
-                    found.append(DeadEntry(path, entry, kind, *tail))
+                if record.get("kind") == kind:
+                    run, time = (str(record.get(name, "unknown")) for name in ("run", "time"))
+                    found.append(DeadEntry(path, entry, kind, record.get("data", {}), run, time))
     return sorted(found, key=lambda dead: dead.time, reverse=True)
 
 
