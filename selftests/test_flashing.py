@@ -79,6 +79,35 @@ def test_write_buffer_sends_a_copy_on_the_rig_that_is_gone_afterwards(
     assert not sent.exists()
 
 
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("{mode: 0x5}", 670),
+        ("allowed", 690),  # 9000 bytes: three pieces of 4 KiB
+        ("{chunk_kib: 1}", 750),
+        ("{chunk_kib: 16}", 670),
+        ("program here", 690),
+        ("program rig", 690),
+    ],
+)
+def test_a_download_may_take_so_long_for_each_of_its_pieces(
+    flasher: Flasher, written: str, seconds: float
+) -> None:
+    method, _, runs_on = written.partition(" ")
+    given: list[float] = []
+    with flasher.visit(flasher.by_program(runs_on) if method == "program" else written) as visit:
+        for host in (visit.station.host, visit.station.here):
+
+            def run(argv: Any, *, real: Any = host.run, **rest: Any) -> Any:
+                if str(argv[0]).endswith("sg_write_buffer") and "-V" not in argv:
+                    given.append(rest["deadline"])
+                return real(argv, **rest)
+
+            host.run = run  # type: ignore[method-assign]
+        flash(visit)
+    assert given == [seconds]
+
+
 def test_each_copy_of_an_image_has_a_name_of_its_own(flasher: Flasher) -> None:
     """Two drives of one rig that are flashed at once: one is done before the other."""
     names = []

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from leadline.power.cycle import PowerCycle
     from leadline.visiting import OpenVisit
 
-FLASH_S = 600.0
-"""Some drives erase half their flash before they answer again."""
 COPY_S = 60.0
 LOOK_S = 0.25
 
@@ -239,9 +237,10 @@ def _download(visit: "OpenVisit", order: _Order, there: str) -> float:
     argv = spec.argv(
         rig=station.rig.name, slot=visit.spec.slot, device=order.before.node, image=there
     )
+    deadline_s = microcode.download_deadline_s(spec, len(order.image.data))
     if spec.runs_on == "rig":
-        return station.host.run(argv, deadline=FLASH_S).seconds
-    return station.here.run([_beside_us(argv[0]), *argv[1:]], deadline=FLASH_S).seconds
+        return station.host.run(argv, deadline=deadline_s).seconds
+    return station.here.run([_beside_us(argv[0]), *argv[1:]], deadline=deadline_s).seconds
 
 
 @contextmanager

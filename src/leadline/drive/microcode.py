@@ -7,6 +7,7 @@ hdparm, which sends DOWNLOAD MICROCODE itself, is the way.
 
 import errno
 import hashlib
+import math
 from dataclasses import dataclass
 
 from leadline.drive.bind import Drive
@@ -19,6 +20,8 @@ from leadline.inventory.flash import SELECT, WHOLE, FlashSpec
 COMMAND_S = 600
 """For one command; some drives erase half their flash before they answer again."""
 MARGIN_S = 60.0
+PIECE_S = 10.0
+"""For one piece of an image, beside all that a command may take."""
 MOST_BYTES = 1 << 24
 """BUFFER OFFSET and PARAMETER LIST LENGTH have 24 bits: SPC-4, WRITE BUFFER."""
 BLOCK_BYTES = 512
@@ -103,6 +106,17 @@ def download_argv(spec: FlashSpec, node: str, image: str, size: int) -> list[str
     return [*words, node]
 
 
+def download_deadline_s(spec: FlashSpec, size: int) -> float:
+    """Seconds that an image of `size` bytes may take: 660, and 10 for each piece of it.
+
+    Whatever sends it: the pieces of hdparm and of a vendor's program are not known, and are taken
+    for usual ones.
+    """
+    whole = spec.method == "write-buffer" and spec.mode == WHOLE
+    pieces = 1 if whole else math.ceil(size / (spec.chunk_kib * 1024))
+    return COMMAND_S + MARGIN_S + PIECE_S * pieces
+
+
 def activate_argv(node: str) -> list[str]:
     """The command that has the drive at `node` take up what modes 0Dh and 0Eh have saved."""
     return ["sg_write_buffer", "-v", f"--mode={ACTIVATE}", f"--timeout={COMMAND_S}", node]
@@ -113,18 +127,20 @@ def download(host: Host, drive: Drive, spec: FlashSpec, image: Image, there: str
 
     Raises what `explained` makes of a refusal.
     """
-    return _run(host, drive, spec, download_argv(spec, drive.node, there, len(image.data)))
+    size = len(image.data)
+    argv = download_argv(spec, drive.node, there, size)
+    return _run(host, drive, spec, argv, download_deadline_s(spec, size))
 
 
 def activate(host: Host, drive: Drive, spec: FlashSpec) -> float:
     """Have the drive take up what it has saved; seconds that it took.  Raises as `download`."""
-    return _run(host, drive, spec, activate_argv(drive.node))
+    return _run(host, drive, spec, activate_argv(drive.node), COMMAND_S + MARGIN_S)
 
 
-def _run(host: Host, drive: Drive, spec: FlashSpec, argv: list[str]) -> float:
+def _run(host: Host, drive: Drive, spec: FlashSpec, argv: list[str], deadline_s: float) -> float:
     require(host, argv[0])
     try:
-        return host.run(argv, deadline=COMMAND_S + MARGIN_S).seconds
+        return host.run(argv, deadline=deadline_s).seconds
     except ProgramFailed as failed:
         raise explained(spec, drive, failed) from failed
 
