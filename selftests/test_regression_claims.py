@@ -189,6 +189,24 @@ def test_the_verdict_says_which_firmware_was_passed_over() -> None:
     assert f"held against 1.0: {over}" in judged.verdicts[0].notes
 
 
+def test_the_whole_queue_is_one_rate_however_deep_it_is() -> None:
+    """A station is found by the rate's name, and the depth that it was measured at is said."""
+    judged = Judged(SliceDrive({16: 7000}, noise=0.002))
+    shallow = replace(judged.load(), full_depth=16)
+    deep = [replace(each, depth=16 if each.number == 1 else 32) for each in others()]
+    came_with_it = replace(at_station(4).stay, candidate=replace(CANDIDATE, installed=True))
+    released = replace(at_station(4, deep), stay=came_with_it)
+    assert shallow.whole_queue.has_not_regressed(released, within=0.03)
+    assert judged.sides[0] == "random_read.at(whole queue), station 4 of 1.1 against 1.0"
+    (verdict,) = judged.verdicts
+    assert "32 deep against 16 deep: queues of 1.0 and of 1.1" in verdict.notes
+    assert judged.drive.settings[0].device_depth == 16, "the drive came with the candidate"
+    alike = Judged(SliceDrive({32: 7000}, noise=0.002))
+    released = at_station(4, [replace(each, depth=32) for each in others()])
+    assert alike.load().whole_queue.has_not_regressed(released, within=0.03)
+    assert not any("deep against" in note for note in alike.verdicts[0].notes)
+
+
 def test_a_stored_baseline_is_said_to_have_stood_in() -> None:
     stay = replace(at_station(3).stay, stored_baseline=True)
     stored = [station(n, 7000.0, whose=f"run {n}", spent_s=0.0) for n in (1, 4)]

@@ -76,6 +76,7 @@ def look_at_stations(
     )
     assert verdict is not None, "its budget is spent"
     notes = [_stood_in(said, found)] if said.stored_baseline else []
+    notes += _depths(said, found)
     if said.passed_over:
         notes.append(f"held against {said.released}: {said.passed_over}")
     verdict = replace(verdict, notes=(*verdict.notes, *notes))
@@ -117,6 +118,19 @@ def _stood_in(said: NotRegressed, found: dict[int, AtStation]) -> str:
     return f"baseline: {said.released} was not run again; what stood in: {'; '.join(whose)}"
 
 
+def _depths(said: NotRegressed, found: dict[int, AtStation]) -> list[str]:
+    """How deep the queues were, where they were not alike: each firmware has what it can hold."""
+    deep = {"released": "", "candidate": ""}
+    for firmware in deep:
+        numbers = [n for n, each in enumerate(said.order, 1) if each == firmware and n in found]
+        depths = sorted({found[n].depth or 0 for n in numbers})
+        deep[firmware] = " and ".join(map(str, depths)) if all(depths) else ""
+    one, other = deep.values()
+    if one == other or not (one and other):
+        return []
+    return [f"{one} deep against {other} deep: queues of {said.released} and of {said.candidate}"]
+
+
 def _record(judge: "SliceJudge", said: NotRegressed) -> AtStation:
     """Slices until this station's share of the drive time is spent, and enough of them count."""
     share = judge.budget_s / STATIONS
@@ -156,4 +170,5 @@ def station_of(number: int, slices: Sequence[Slice], whose: str) -> AtStation:
             for name, times in unclean.most_common()
             if spoilt
         ),
+        slices[-1].setting.device_depth,
     )

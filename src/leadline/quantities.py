@@ -118,6 +118,11 @@ class Load:
         made = Quantity(self, device_depth, offered, named, threads=jobs, block_bytes=size)
         return replace(made, drives=drives, depth_left=depth is None)
 
+    @property
+    def whole_queue(self) -> "Quantity":
+        """The rate by as deep a queue as the drive and its controller hold, named for just that."""
+        return replace(self.at(depth=self.full_depth), named="whole queue")
+
     def arrives_as(self, promise: Promise) -> Claim:
         """Claim that requests of the size that is promised for are served, and that they reach
         the drive as large as is promised."""

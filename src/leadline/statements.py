@@ -188,6 +188,7 @@ class AtStation:
 
     `seconds` is how long each was, `spent_s` the drive time of all that were measured there,
     `voids` why they do not count, if they do not; `whose` says in words where and when it was.
+    `depth` is the device queue depth that was set, None of what is from before it was kept.
     """
 
     number: int
@@ -196,6 +197,7 @@ class AtStation:
     spent_s: float
     whose: str
     voids: tuple[str, ...] = ()
+    depth: int | None = None
 
 
 @dataclass(frozen=True)
