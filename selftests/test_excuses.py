@@ -110,6 +110,7 @@ def test_one_that_expired_excuses_nothing_and_says_when_and_where(vendor: Vendor
     )
     assert vendor.said() == f"it is slow\n  {note}"
     assert note in result.stdout.str()
+    assert result.stdout.str().count("so that it excuses nothing any more; expected no entry") == 1
 
 
 def test_what_expired_is_not_told_where_nothing_is_excused(vendor: Vendor) -> None:

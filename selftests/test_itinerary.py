@@ -16,14 +16,18 @@ def test_alone(visit): pass
 @pytest.mark.no_limit
 def test_compares(released): pass
 """
-HEAD = "leadline: "
+HEAD, WARNING = "leadline: ", "leadline: warning: "
+
+
+def is_head(line: str) -> bool:
+    return line.startswith(HEAD) and not line.startswith(WARNING)
 
 
 def itinerary(vendor: pytest.Pytester, *words: str) -> list[str]:
     """The lines that say it."""
     vendor.makepyfile(TESTS)
     lines = run(vendor, "--collect-only", *words).stdout.lines
-    places = [n for n, line in enumerate(lines) if line.startswith(HEAD) and " to " in line]
+    places = [n for n, line in enumerate(lines) if is_head(line) and " to " in line]
     if not places:
         return []
     first = places[0] + 1
@@ -44,7 +48,7 @@ def test_each_visit_is_said_with_what_is_done_and_why(vendor: pytest.Pytester) -
 def test_it_is_said_once_with_several_workers_too(vendor: pytest.Pytester) -> None:
     vendor.makepyfile("def test_a(visit): pass\ndef test_b(visit): pass\ndef test_c(): pass")
     lines = run(vendor, "-n", "2").stdout.lines
-    heads = [n for n, line in enumerate(lines) if line.startswith(HEAD)]
+    heads = [n for n, line in enumerate(lines) if is_head(line)]
     assert len(heads) == 1, lines
     assert lines[heads[0] : heads[0] + 4] == [
         "leadline: 3 visits to 2 drives, 2 flashes:",
@@ -52,6 +56,17 @@ def test_it_is_said_once_with_several_workers_too(vendor: pytest.Pytester) -> No
         "  virtual-ssd1-LEADLINE_VSSD-1.1: candidate, held against 1.0, flashed; 2 tests",
         "  virtual-scsi1-LEADLINE_VSCSI-1.0: released, on the drive; 2 tests",
     ]
+
+
+@pytest.mark.parametrize("words", [(), ("-n", "2")])
+def test_what_the_plan_warns_of_is_said_once_before_the_run(
+    vendor: pytest.Pytester, words: tuple[str, ...]
+) -> None:
+    vendor.makepyfile("def test_a(visit): pass")
+    lines = run(vendor, *words).stdout.lines
+    (at,) = (n for n, line in enumerate(lines) if "controllers[sas3008]: found no rig" in line)
+    assert lines[at].startswith(WARNING)
+    assert at < next(n for n, line in enumerate(lines) if line.startswith(f"{HEAD}3 visits"))
 
 
 def test_what_is_left_out_for_want_of_a_key_is_said_with_several_workers_too(

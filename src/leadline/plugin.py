@@ -195,6 +195,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     imply_writes(item, item.config.stash.get(RUN, None))
 
 
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What the plan warns of: it is said before the run, and not to those alone who ask for it."""
+    run = config.stash.get(RUN, None)
+    if run is None:
+        return []
+    from leadline.inventory.plan_warnings import plan_warnings
+
+    warnings = plan_warnings(list(run.rigs.values()), run.matrix, run.today)
+    return [f"leadline: warning: {warning}" for warning in warnings]
+
+
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     run = config.stash.get(RUN, None)
     if run is None:

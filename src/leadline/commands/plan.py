@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -112,6 +111,7 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
     from leadline.inventory.issues import expired_excuses
     from leadline.inventory.matrix import load_matrix
     from leadline.inventory.plan import survey
+    from leadline.inventory.plan_warnings import absent
     from leadline.inventory.rig import load_rig
     from leadline.inventory.stations import route_of
     from leadline.inventory.unbound import unbound
@@ -151,22 +151,6 @@ def _away(rigs: "list[Rig]") -> list[str]:
             return list(by_record(here, rigs))
     except RigTrouble as trouble:
         return [f"whether a run left a drive on other firmware cannot be told: {trouble}"]
-
-
-def absent(matrix: "Matrix", covered: "Coverage") -> Iterator[str]:
-    """Controllers that no rig has, where models are to be tested on them."""
-    place = {each.name: n for n, each in enumerate(matrix.controllers)}
-    waiting: dict[str, int] = {}
-    for each in covered.unserved:
-        if each.controller in covered.absent:
-            waiting[each.controller] = waiting.get(each.controller, 0) + len(each.firmware)
-    for name, cells in waiting.items():
-        kind = matrix.controllers[place[name]]
-        yield (
-            f"{matrix.field('controllers', place[name])}: found no rig that has it ({kind.pci_id}, "
-            f"{kind.driver}), and {cells} cell(s) wait for it; add a rig file that does, or name "
-            "for each model the controllers that it is to be tested on"
-        )
 
 
 def _report(planned: Planned) -> dict[str, Any]:
