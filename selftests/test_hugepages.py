@@ -60,11 +60,14 @@ def free(host: Host) -> int:
 
 
 @real
-def test_pages_are_there_while_they_are_used_and_not_after(host: Host, journal: Journal) -> None:
+@pytest.mark.parametrize("pages", [PAGES, 18], ids=["a few", "for 4 MiB"])
+def test_pages_are_there_while_they_are_used_and_not_after(
+    host: Host, journal: Journal, pages: int
+) -> None:
     pool = Path(hugepages.POOL).read_text()
     before = free(host)
-    with reserved(host, journal, before + PAGES):
-        assert free(host) >= before + PAGES
+    with reserved(host, journal, before + pages):
+        assert free(host) >= before + pages
     assert Path(hugepages.POOL).read_text() == pool
 
 

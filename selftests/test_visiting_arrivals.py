@@ -19,6 +19,7 @@ from leadline.load.workload import random_read
 from leadline.quantities import Load
 from leadline.recompute import differences
 from leadline.results.stored import read_run
+from leadline.suite import test_request_size
 from leadline.visiting import OpenVisit
 from selftests.visit_world import Bench, bench, kept, opened, station
 
@@ -76,9 +77,10 @@ def test_other_claims_are_measured_without_being_watched(
     assert "watch" not in bench.did
 
 
-def test_hugepages_are_there_while_fio_runs_and_for_a_load_that_has_none_are_none(
-    bench: Bench, reads: Load, watched: dict[int, Arrived], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def pool(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is reserved of the pool is told by the bench."""
+
     @contextmanager
     def reserved(host: Host, journal: Journal, pages: int) -> Iterator[None]:
         bench.did.append(f"reserve {pages}")
@@ -86,11 +88,34 @@ def test_hugepages_are_there_while_fio_runs_and_for_a_load_that_has_none_are_non
         bench.did.append("give back")
 
     monkeypatch.setattr(visiting, "reserved", reserved)
+
+
+@pytest.mark.usefixtures("pool")
+def test_for_a_load_without_hugepages_none_are_reserved(
+    bench: Bench, reads: Load, watched: dict[int, Arrived]
+) -> None:
     watched[MIB] = Arrived("tracepoint", ((MIB, 10),), ((MIB, 10),))
-    for hugepages in (False, True):
-        assert reads.arrives_as(LIMITS.promise(MIB, hugepages=hugepages))
-    assert bench.did[-4:] == ["watch", "reserve 6", "slices", "give back"]
+    assert reads.arrives_as(LIMITS.promise(MIB))
     assert "reserve 0" in bench.did
+
+
+@pytest.mark.usefixtures("pool")
+def test_the_suite_tries_every_size_from_hugepages_that_are_there_while_fio_runs(
+    bench: Bench, reads: Load, watched: dict[int, Arrived]
+) -> None:
+    states = (
+        test_request_size.test_from_hugepages_they_arrive_whole_where_the_sector_limits_allow_it
+    )
+    (sizes,) = (mark.args[1] for mark in states.pytestmark if mark.name == "parametrize")
+    limits, needed = RequestLimits(4096, 4096, 128, 64 * KIB), []
+    assert sizes == test_request_size.SIZES
+    for size in sizes:
+        watched[size] = Arrived("tracepoint", ((size, 10),), ((size, 10),))
+        states(reads, limits, size)
+        watch, reserve, slices, back = bench.did[-4:]
+        assert (watch, slices, back) == ("watch", "slices", "give back")
+        needed.append(reserve)
+    assert needed == [*["reserve 3"] * 4, "reserve 6", "reserve 18"]
 
 
 def test_the_limits_are_the_drives_own(bench: Bench, opened: OpenVisit) -> None:

@@ -10,7 +10,7 @@ Holds for every class: the limits are those that the kernel found in the drive a
 controller (Documentation/ABI/stable/sysfs-block), and what they promise follows from them
 (docs/explanation/request-size.md).  Drives have failed queued requests of 4 MiB, so each size
 is tried with several in flight; the kernel's log is watched as in every test.
-Drive time: half a second a size, some seconds for the bandwidth.
+Drive time: half a second a size and kind of memory, some seconds for the bandwidth.
 """
 
 import pytest
@@ -36,10 +36,12 @@ def test_requests_are_served_and_arrive_as_large_as_the_limits_promise(
 
 @pytest.mark.claim("request_size")
 @pytest.mark.no_limit
-def test_from_hugepages_1_mib_arrives_whole_where_the_sector_limits_allow_it(
-    random_read, request_limits
+@pytest.mark.parametrize("size", SIZES, ids=kib)
+def test_from_hugepages_they_arrive_whole_where_the_sector_limits_allow_it(
+    random_read, request_limits, size
 ):
-    assert random_read.arrives_as(request_limits.promise(MIB, hugepages=True))
+    """Of the largest, eight in flight take 18 hugepages of 2 MiB."""
+    assert random_read.arrives_as(request_limits.promise(size, hugepages=True))
 
 
 @pytest.mark.must(ncq="required")
