@@ -1,5 +1,6 @@
 """The virtual drive against its profile, as `./run bench model` does at full size."""
 
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,18 @@ def test_a_full_queue_gets_what_the_channels_give(tmp_path: Path, channels: int)
     assert model.most_in_flight(tmp_path) == model.THREADS
 
 
+def test_the_median_of_lone_requests_tells_the_distribution(tmp_path: Path) -> None:
+    """Of the same mean: 10 ms is the median of the one, 6.9 ms that of the other."""
+    alike = model.SKEWED.replace("exponential", "normal")
+    skewed, normal = (model.lone_ms(tmp_path, each, 4.0) for each in (model.SKEWED, alike))
+    assert skewed == pytest.approx(model.READ_MS * log(2), rel=0.3)
+    assert normal == pytest.approx(model.READ_MS, rel=0.1)
+
+
 def test_the_bench_measures_all_of_it() -> None:
     figures: Any = model.measure(operations=640, seconds=0.5)["figures"]
     assert figures["wrong_operations"]["value"] == 0
     assert figures["verified_operations"]["value"] == 640
+    assert isinstance(figures["skewed_median_ms"]["off"], float)
     for kind in ("ssd", "disk"):
         assert 0 < figures[f"processor_us_per_request_of_{kind}"]["value"] < 10_000

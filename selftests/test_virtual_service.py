@@ -2,12 +2,14 @@
 
 import errno
 import itertools
+from statistics import fmean, quantiles
 
 import pytest
 
 from leadline.virtual.faults import DepthFault, Faults, LongTail, SlowStart, Stall
 from leadline.virtual.profile import Profile
 from leadline.virtual.request_log import Request, true_rates
+from leadline.virtual.scheduling import Op
 from leadline.virtual.service import Service
 from selftests.simulated_host import SECOND, Host
 
@@ -16,7 +18,7 @@ pytestmark = pytest.mark.measures
 MS = 1_000_000
 
 
-def drive(faults: Faults | None = None, **fields: float) -> Profile:
+def drive(faults: Faults | None = None, **fields: float | str) -> Profile:
     settings: dict[str, object] = {"channels": 8, "read_ms": 10, "write_ms": 3, **fields}
     return Profile.model_validate(
         {"model": "D", "serial": "S", "firmware": "1", "capacity_bytes": 1 << 30, **settings}
@@ -36,6 +38,34 @@ def test_the_knee_is_at_the_channel_count(channels: int) -> None:
     assert rate(profile, channels) == pytest.approx(full / 1.03, rel=0.02)
     assert rate(profile, 2 * channels) == pytest.approx(full, rel=0.01)
     assert rate(profile, 4 * channels) == pytest.approx(full, rel=0.01)
+
+
+# By the formulas of each distribution of mean 1, at its quartiles: a normal one's are 0.6745 of its
+# deviation away; a lognormal one's sigma is sqrt(ln(1 + deviation^2)), its median exp(-sigma^2/2);
+# an exponential one's are -ln(1 - share), whatever the deviation is said to be.
+QUARTILES = {
+    ("normal", 0.2): (0.8651, 1.0, 1.1349),
+    ("lognormal", 0.2): (0.8579, 0.9806, 1.1208),
+    ("lognormal", 0.5): (0.6505, 0.8944, 1.2299),
+    ("exponential", 0.2): (0.2877, 0.6931, 1.3863),
+}
+
+
+@pytest.mark.parametrize("op", ["read", "write"])
+@pytest.mark.parametrize(("shape", "quartiles"), QUARTILES.items(), ids=str)
+def test_lone_requests_take_the_profiles_time_in_its_distribution(
+    shape: tuple[str, float], quartiles: tuple[float, ...], op: Op
+) -> None:
+    """The median and the quartiles beside it: the mean alone is the same for every distribution."""
+    distribution, jitter = shape
+    profile = drive(distribution=distribution, jitter=jitter)
+    host = Host(profile)
+    host.offer(1, 100.0, op=op)
+    took_ms = [(each.end_ns - each.start_ns) / MS for each in host.log]
+    mean_ms = profile.read_ms if op == "read" else profile.write_ms
+    assert fmean(took_ms) == pytest.approx(mean_ms, rel=0.02)
+    found = [each / mean_ms for each in quantiles(took_ms, n=4)]
+    assert found == pytest.approx(quartiles, abs=0.025)
 
 
 def test_a_serialising_drive_gains_only_what_overlaps() -> None:
