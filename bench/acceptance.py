@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.fault_case import CUT, READ_BACK
-from bench.fault_rig import PACKAGE, Ran, Seeded, hil, running, slot_of
+from bench.fault_rig import PACKAGE, Ran, Seeded, hil, in_short, running, slot_of
 from leadline.inventory.document import read
 
 RUNS = 10
@@ -29,7 +29,6 @@ WORDS = ("--allow-writes", "-m")
 ACCEPTANCE, SOAK = "acceptance", "soak"
 FALSE = frozenset({"fail", "error", "usage", "defect", "inconclusive"})
 _IDENTITY = frozenset({"model", "vendor", "product", "serial", "wwn", "firmware", "capacity_bytes"})
-_SHOWN = 160
 
 
 def healthy(kind: str) -> tuple[Seeded, ...]:
@@ -134,8 +133,7 @@ def once(ran: Ran, kind: str = "", purpose: str = ACCEPTANCE, *, chosen: bool = 
 
 def _alarm(row: Mapping[str, str], drives: int) -> str:
     where = f" on {slot_of(row['cell'])}" if drives > 1 and row["cell"] else ""
-    said = row["message"].partition("\n")[0][:_SHOWN]
-    return f"{row['claim']}{where}: {row['outcome']}: {said}"
+    return f"{row['claim']}{where}: {row['outcome']}: {in_short(row['message'])}"
 
 
 def _left_out(rows: Sequence[Mapping[str, str]], kind: str) -> Iterator[str]:

@@ -30,6 +30,7 @@ HEALTHY: Mapping[str, object] = {"channels": 8, "read_ms": 20, "write_ms": 3}
 """Slow enough for a busy machine to keep up with eight of them."""
 CAPACITY = 8 << 30
 CACHE = 64 << 20
+_SHOWN = 120
 SETTINGS = ("device/queue_depth", "queue/scheduler", "queue/nomerges", "queue/nr_requests")
 CONTROLLERS = [
     {"name": "ahci", "pci_address": "0000:00:1f.2", "pci_id": "8086:2922", "driver": "ahci"},
@@ -87,6 +88,12 @@ class Ran:
 def slot_of(cell: str) -> str:
     """The slot in a cell's id; none of ours has a hyphen."""
     return cell.split("-")[-3]
+
+
+def in_short(said: str) -> str:
+    """The first line of what a test says, and what voids its evidence."""
+    first, *more = said.split("\n")
+    return "; ".join([first[:_SHOWN], *(line.strip() for line in more if "  void: " in line)])
 
 
 def write_files(

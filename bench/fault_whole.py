@@ -19,7 +19,7 @@ from typing import Any
 
 from bench.acceptance import limits_of
 from bench.fault_case import FAULTY, Case
-from bench.fault_rig import Seeded, hil, running, slot_of
+from bench.fault_rig import Seeded, hil, in_short, running, slot_of
 from leadline.results.record import FILE_NAME
 
 DEADLINE_S = 4 * 3600.0
@@ -31,7 +31,6 @@ TWINS = "test_agreement.py"
 SLOW_MS, FASTER = 12.0, 0.5
 """A service time above which 128 requests offered at depth 1, which some tests of the whole suite
 do, need longer slices than there are; and what is left of one."""
-_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Row:
         return self.file in TOGETHER or (self.file == TWINS and self.outcome == "inconclusive")
 
     def __str__(self) -> str:
-        return f"{self.test}: {self.outcome}: {self.said.partition(chr(10))[0][:_SHOWN]}"
+        return f"{self.test}: {self.outcome}: {in_short(self.said)}"
 
 
 @dataclass(frozen=True)

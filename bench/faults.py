@@ -23,14 +23,13 @@ from typing import Any
 from bench import fault_size, fault_twins, fault_whole
 from bench.fault_case import FAULTY, Case
 from bench.fault_cases import CASES, UNTRIED
-from bench.fault_rig import Ran, hil, running, settings_of
+from bench.fault_rig import Ran, hil, in_short, running, settings_of
 from leadline.results.record import FILE_NAME
 
 SIZE = "size"
 TWINS = "twins"
 WHOLE = "whole"
 TRIES = 3
-_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -156,9 +155,9 @@ def wrong_of(case: Case, ran: Ran) -> Iterator[str]:
             outcome, said = found.get(claim, ("not run", ""))
             wanted, words = right.get(claim, ("not run", ""))
             if outcome != wanted:
-                yield f"{drive.slot}: {claim}: {outcome}, expected {wanted}: {_first(said)}"
+                yield f"{drive.slot}: {claim}: {outcome}, expected {wanted}: {in_short(said)}"
             elif not re.search(words, said):
-                yield f"{drive.slot}: {claim}: {outcome} without {words!r}: {_first(said)}"
+                yield f"{drive.slot}: {claim}: {outcome} without {words!r}: {in_short(said)}"
     code = 1 if any(outcome == "fail" for outcome, _ in case.right.values()) else 0
     if ran.code != code:
         yield f"exit code {ran.code}, expected {code}"
@@ -179,12 +178,6 @@ def _lost(results: Path) -> int:
         rows = connection.execute("select value from environment where name like 'verified %cut'")
         found = [re.search(r"(\d+) old and never flushed", value) for (value,) in rows]
     return sum(int(each[1]) for each in found if each)
-
-
-def _first(said: str) -> str:
-    """The first line, and what voids the evidence."""
-    first, *more = said.split("\n")
-    return "; ".join([first[:_SHOWN], *(line.strip() for line in more if "  void: " in line)])
 
 
 def _figures(tried: Tried) -> dict[str, Any]:
@@ -220,7 +213,7 @@ def _row(tried: Tried) -> str:
         tried.case.name,
         tried.case.seeded,
         "; ".join(
-            f"{claim}: {outcome}" + (f": {_first(said)}" if said else "")
+            f"{claim}: {outcome}" + (f": {in_short(said)}" if said else "")
             for claim, (outcome, said) in tried.ran.outcomes(FAULTY).items()
         ),
         ", ".join(f"{beside.count(each)} {each}" for each in sorted(set(beside))) or "n.a.",

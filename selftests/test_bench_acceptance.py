@@ -81,6 +81,14 @@ def test_an_alarm_is_told_though_another_test_of_its_claim_passed_later() -> Non
     assert (found.alarms, found.is_right) == (("request_size: fail: said",), False)
 
 
+def test_an_alarm_says_what_voids_the_evidence() -> None:
+    came = of_drives((SLOT, "request_size", "inconclusive"), (SLOT, "no_dip", "pass"))
+    came.summary["outcomes"][0]["message"] = "INCONCLUSIVE (void)\n  rate: 3\n  void: overlap: x"
+    assert once(came).alarms == (
+        "request_size: inconclusive: INCONCLUSIVE (void); void: overlap: x",
+    )
+
+
 def test_a_claim_that_is_left_out_is_an_alarm_but_where_tests_were_chosen() -> None:
     needed = sorted(acceptance.NEEDED["ssd"])
     came = of_drives(*((SLOT, claim, "pass") for claim in needed[1:]))
