@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from leadline import flashing
-from leadline.builds import Build, keep
+from leadline.builds import Build, keep, path_of
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.flashing import flash, runs
 from leadline.host.connection import Host, ProgramMissing
@@ -314,6 +314,44 @@ class TestLeave:
             keep(visit.spec, Build("0.9", "c" * 64, "run-0"))
             home = visit.station.run.home(visit.visit)
             assert visit.station.build_on(home, "1.0") == "1.0"
+
+    def test_a_rebuild_that_took_its_predecessors_place_in_the_matrix_is_not_on_the_drive(
+        self, flasher: Flasher
+    ) -> None:
+        """Both say 1.0, and the matrix has the later one alone; results of one are not the
+        other's."""
+        flasher.runs = "1.0"
+        with flasher.visit() as visit:
+            visit.visit = visit.station.run.home(visit.visit)
+            of_1_0, _ = visit.model.firmware
+            assert runs(visit, of_1_0), "nobody knows better than the rig file"
+            keep(visit.spec, Build("1.0", "c" * 64, "run-0"))
+            assert not runs(visit, of_1_0)
+            may, visit.station.run = (
+                visit.station.run,
+                replace(visit.station.run, allow_flash=False),
+            )
+            assert refused(flasher, visit).startswith(
+                "slot a: the drive has firmware 1.0 (of another image than the matrix has, by "
+                f"{path_of(visit.spec)}: remove that if it is wrong), 1.0 is wanted, and "
+            )
+            visit.station.run = may
+            flash(visit)
+            assert runs(visit, of_1_0)
+
+    def test_of_an_image_whose_hash_the_matrix_lacks_and_of_a_virtual_drive_nobody_doubts(
+        self, flasher: Flasher, bench: Bench
+    ) -> None:
+        earlier = Build("1.0", "c" * 64, "run-0")
+        with open_station(bench, make_run(bench.folder)) as station:
+            visit = OpenVisit(station, station.run.visits[0])
+            visit.rebound(bench.drive)
+            keep(visit.spec, earlier)
+            assert runs(visit, visit.model.firmware[0])
+        with flasher.visit() as visit:
+            assert not runs(visit, visit.model.firmware[0])
+            visit.station.rig = visit.station.rig.model_copy(update={"virtual": "a machine"})
+            assert runs(visit, visit.model.firmware[0])
 
     def test_a_power_cycle_that_nothing_can_give(self, flasher: Flasher) -> None:
         with flasher.visit(outlet="", of_1_1="activation: power-cycle,") as visit:

@@ -7,7 +7,6 @@ import pytest
 from leadline.errors import Misuse
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import survey
-from leadline.inventory.plan_warnings import absent
 from leadline.inventory.rig import load_rig
 from selftests.spoiled_matrix import (
     HASHES,

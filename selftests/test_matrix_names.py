@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from leadline.commands.plan import absent
 from leadline.errors import Misuse
 from leadline.inventory.claim_names import suite_claims, unknown_claims
 from leadline.inventory.coverage import coverage
@@ -13,6 +12,7 @@ from leadline.inventory.fields import packaged
 from leadline.inventory.issues import expired_excuses
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import survey
+from leadline.inventory.plan_warnings import absent
 from leadline.inventory.rig import load_rig
 from leadline.inventory.suite_limits import SIDES
 from leadline.inventory.unbound import unbound

@@ -61,7 +61,8 @@ class _Order:
 
 def runs(visit: "OpenVisit", firmware: FirmwareSpec) -> bool:
     """Whether the drive runs this; of two that it says alike, what was put on it last decides."""
-    if visit.drive.identity.firmware != firmware.shows:
+    shown = visit.drive.identity.firmware
+    if shown != firmware.shows or visit.station.has_another_image(visit.visit.cell, shown):
         return False
     return len(visit.model.showing(firmware.shows)) == 1 or _last(visit) == firmware.revision
 
@@ -124,6 +125,11 @@ def _had(visit: "OpenVisit") -> str:
     """What the drive shows, and of several builds that show it the one that was put on it."""
     shown, home = visit.drive.identity.firmware, visit.station.run.home(visit.visit)
     last = _last(visit)
+    if visit.station.has_another_image(visit.visit.cell, shown):
+        return (
+            f"{shown} (of another image than the matrix has, by {path_of(visit.spec)}: remove that "
+            "if it is wrong)"
+        )
     if len(visit.model.showing(shown)) < 2 or last == home.cell.firmware:
         return shown
     return f"{shown} ({last or 'no build of the matrix'}, by {path_of(visit.spec)})"

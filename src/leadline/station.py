@@ -17,7 +17,7 @@ from leadline.flash_record import OnRecord, look_after, unfinished
 from leadline.host.connection import Host, HostLost, open_host
 from leadline.host.journal import Journal
 from leadline.host.programs import require
-from leadline.inventory.plan import Visit
+from leadline.inventory.plan import Cell, Visit
 from leadline.inventory.rig import HostSpec, Rig
 from leadline.kernel_faults import told
 from leadline.live import Live
@@ -102,6 +102,18 @@ class Station:
         if before is None or before.shows != shown:  # it was flashed since, without Leadline
             return cell.firmware
         return next((each.revision for each in alike if each.sha256 == before.sha256), "")
+
+    def has_another_image(self, cell: Cell, shown: str) -> bool:
+        """Whether what was put on a drive last shows this revision, and is none of the matrix's.
+
+        A vendor's rebuild takes its predecessor's place in the matrix, and not on the drives.  A
+        virtual drive has whatever its profile says, which is read when it is started.
+        """
+        before = None if self.rig.virtual else last_build(self.rig.drive(cell.slot))
+        if before is None or before.shows != shown:
+            return False
+        hashes = [each.sha256 for each in self.run.matrix.model(cell.model).showing(shown)]
+        return None not in hashes and before.sha256 not in hashes
 
     @contextmanager
     def latching(self) -> Iterator[None]:
