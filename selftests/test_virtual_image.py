@@ -26,6 +26,7 @@ from leadline.host.programs import install_hint
 from leadline.virtual import accel, image, kernel
 from leadline.virtual.cpio import CpioWriter
 from leadline.virtual.initrd import Keys, compose
+from leadline.virtual.packing import MODULES
 
 RELEASE = "6.1.0-test-amd64"
 ELF_WITH_PVH = b"\x7fELF" + bytes(60) + struct.pack("<III", 4, 8, 18) + b"Xen\0" + bytes(8)
@@ -123,7 +124,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def root_tar(path: Path) -> None:
     """A root file system as mmdebstrap would write it, in small."""
     folder = f"./usr/lib/modules/{RELEASE}"
-    needed = [*image.MODULES]
+    needed = [*MODULES]
     dep = "".join(f"kernel/{name}.ko:\n" for name in needed)
     files = {
         f"./boot/vmlinuz-{RELEASE}": big_image(lzma.compress(ELF_WITH_PVH)),

@@ -18,7 +18,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -30,8 +29,7 @@ from leadline.errors import RigTrouble
 from leadline.host.programs import install_hint
 from leadline.host.trouble import last_lines, printable
 from leadline.inventory.fields import user_cache
-from leadline.virtual import kernel
-from leadline.virtual.cpio import CpioWriter
+from leadline.virtual.packing import MODULES, NOT_KEPT, pack
 
 Say = Callable[[str], None]
 
@@ -51,42 +49,12 @@ _PACKAGES = (
 _KERNEL_PACKAGE = {"ubuntu": "linux-image-generic"}
 _OTHER_KERNEL_PACKAGE = "linux-image-amd64"
 
-MODULES = (
-    *("ahci", "ata_piix", "virtio_pci", "virtio_scsi", "virtio_blk", "sd_mod", "sg"),
-    *("virtio_net", "e1000", "loop", "scsi_debug", "null_blk", "ext4", "xfs", "crc32c_generic"),
-    *(
-        "dm_mod",
-        "dm_crypt",
-        "dm_snapshot",
-        "dm_multipath",
-        "md_mod",
-        "raid0",
-        "raid1",
-        "raid10",
-        "bcache",
-    ),
-)
-"""The modules that the guest has, of whichever kernel."""
-NEEDED_MODULES = ("ahci", "ata_piix", "virtio_pci", "virtio_scsi", "sd_mod", "sg", "virtio_net")
-"""Those without which a rig does not work."""
-
 # Not unpacked at all: most of the time that a build takes.
 _NOT_INSTALLED = (
     *("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*"),
     "/etc/kernel/postinst.d/*",  # would build an initramfs
     *(f"/lib/modules/*/kernel/{part}/*" for part in ("sound", "drivers/gpu", "drivers/media")),
     *(f"/lib/modules/*/kernel/drivers/{part}/*" for part in ("infiniband", "net/wireless")),
-)
-# Needed to install, and not to run.  The rules would assemble arrays out of drives under test.
-_NOT_KEPT = re.compile(
-    r"(boot|dev|proc|sys|run|tmp|vmlinuz|initrd)(/|\.|$)"
-    r"|var/(cache|log|lib/(dpkg|apt|pam|python|systemd))/"
-    r"|usr/share/(?!smartmontools|misc)|usr/include/|usr/games/"
-    r"|usr/lib/(apt|dpkg|klibc|initcpio|gcc|modules-load\.d|udev/hwdb)"
-    r"|usr/lib/systemd/(?!systemd-udevd|libsystemd|network)|etc/systemd/|etc/ssh/(ssh_host|moduli)"
-    r"|usr/lib/x86_64-linux-gnu/(perl|gconv|libperl|libapt)"
-    r"|usr/lib/python3[.\d]*/(test|idlelib|lib2to3|ensurepip|pydoc_data|tkinter|distutils)/"
-    r"|usr/s?bin/(perl|dpkg|apt|debconf)|usr/lib/udev/rules\.d/\d+-(lvm|md-raid)"
 )
 
 
@@ -135,7 +103,7 @@ def ensure_image(say: Say) -> Image:
 def recipe_hash() -> str:
     """What names an image in the cache: all that decides what is in it."""
     system = _distribution()
-    recipe = [_FORMAT, system, _PACKAGES, MODULES, _NOT_INSTALLED, _NOT_KEPT.pattern]
+    recipe = [_FORMAT, system, _PACKAGES, MODULES, _NOT_INSTALLED, NOT_KEPT.pattern]
     return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:16]
 
 
@@ -198,7 +166,7 @@ def _build(folder: Path, say: Say) -> Image:
         say("guest image: packing")
         fresh = work / "image"
         fresh.mkdir()
-        release, absent = _pack(work / "root.tar", fresh)
+        release, absent = pack(work / "root.tar", fresh)
         if absent:
             say(f"guest image: kernel {release} has no module {', '.join(sorted(absent))}")
         described = {"release": release, "packages": _PACKAGES}
@@ -344,61 +312,6 @@ def _ask(*words: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return answer.stdout
-
-
-def _pack(tar: Path, folder: Path) -> tuple[str, set[str]]:
-    """Make `kernel` and `root.cpio`; the kernel's release, and the modules that it has not got."""
-    with tarfile.open(tar) as archive:
-        members = {member.name.removeprefix("./"): member for member in archive}
-        boot = [name for name in members if re.fullmatch(r"boot/vmlinuz-.+", name)]
-        if not boot:
-            raise RigTrouble("the guest image has no kernel in /boot: the package put none there")
-        release = boot[0].removeprefix("boot/vmlinuz-")
-        image = _content(archive, members[boot[0]])
-        (folder / "kernel").write_bytes(kernel.uncompressed(image) or image)
-        modules = f"usr/lib/modules/{release}/"
-        wanted, absent = kernel.with_dependencies(
-            MODULES, _content(archive, members[f"{modules}modules.dep"]).decode()
-        )
-        there = kernel.built_in(_content(archive, members[f"{modules}modules.builtin"]).decode())
-        with (folder / "root.cpio").open("wb") as out:
-            cpio = CpioWriter(out)
-            for name, member in members.items():
-                if name.startswith("usr/lib/modules/"):
-                    rest = name.removeprefix(modules)
-                    keep = member.isdir() or rest in wanted or kernel.is_index(rest)
-                else:
-                    keep = name != "" and not _NOT_KEPT.match(name)
-                if keep:
-                    _copy(archive, name, member, cpio)
-            _add_mount_points(cpio)
-            cpio.close()
-    return release, absent - there
-
-
-def _copy(archive: tarfile.TarFile, name: str, member: tarfile.TarInfo, cpio: CpioWriter) -> None:
-    if member.isdir():
-        cpio.directory(name, member.mode, int(member.mtime))
-    elif member.issym():
-        cpio.link(name, member.linkname)
-    elif member.isfile() or member.islnk():
-        cpio.file(name, _content(archive, member), member.mode, int(member.mtime))
-
-
-def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = archive.extractfile(member)
-    if file is None:
-        raise RigTrouble(
-            f"the guest image: {member.name} is no file: mmdebstrap made it differently"
-        )
-    return file.read()
-
-
-def _add_mount_points(cpio: CpioWriter) -> None:
-    for name in ("dev", "proc", "sys", "run"):
-        cpio.directory(name)
-    cpio.directory("tmp", 0o1777)
-    cpio.character_device("dev/console", 0o600, 5, 1)
 
 
 def to_stderr(text: str) -> None:

@@ -7,7 +7,8 @@ from typing import BinaryIO
 
 from leadline.virtual import kernel
 from leadline.virtual.cpio import CpioWriter
-from leadline.virtual.image import MODULES, NEEDED_MODULES, Image
+from leadline.virtual.image import Image
+from leadline.virtual.packing import MODULES, NEEDED_MODULES
 
 _GUEST = Path(__file__).parent / "guest"
 _MODULES_HOME = "usr/lib/modules"
