@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from leadline.claims import Claim, ClaimFailed, Settled, Unsettled
-from leadline.depth_curve import whole_curve
 from leadline.errors import DriveFault, Inconclusive, Misuse
 from leadline.expected import Limit
 from leadline.load.slices import SliceSetting

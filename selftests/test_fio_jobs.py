@@ -208,6 +208,19 @@ def test_every_drive_of_an_aim_has_its_depth_set_whichever_a_slice_is_over() -> 
         assert " ".join(words) in jobs[name]["exec_prerun"]
 
 
+def test_streams_of_an_array_have_zones_of_all_of_it_and_those_of_one_drive_of_that_drive() -> None:
+    """Else they would share the beginning of each drive, where a disk is fastest."""
+    drive, array = Aim({1: ("/dev/sda",)}), {1: ("/dev/sda",), 2: ("/dev/md127",)}
+    striped = Aim(array, (DEPTH_PATH,), striped=True)
+    size = 1 << 30
+    settings = [SliceSetting(8, 32, jobs=4, drives=2), SliceSetting(8, 32, jobs=2)]
+    jobs = parsed(settings, sequential_read(size), aim=striped)
+    zones = [int(jobs[f"s00.{job}"]["offset"]) // (size // 2) for job in range(4)]
+    assert zones == [0, 1, 2, 3]
+    assert [int(jobs[f"s01.{job}"]["offset"]) // (size // 2) for job in range(2)] == [0, 1]
+    assert drive.spread(sequential_read(size), settings[0]) == sequential_read(size)
+
+
 def test_a_slice_over_drives_that_are_not_there_or_shared_unequally_is_refused() -> None:
     with pytest.raises(Misuse, match="over 3 drives: expected one over 1, 2"):
         parsed([SliceSetting(8, 48, jobs=3, drives=3)], aim=TWO)

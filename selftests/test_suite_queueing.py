@@ -24,6 +24,7 @@ NEEDS_A_QUEUE = (
     "test_streams.py",
     "test_multitasking.py",
     "test_scaling.py",
+    "test_drives_together.py",
     "test_layers.py",
     "test_agreement.py",
     "at_depth_8_are_as_fast_as_released",

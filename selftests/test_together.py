@@ -27,7 +27,16 @@ from leadline.together import Together, named, partners, span_for
 from leadline.visiting import OpenVisit
 from selftests.local_hosts import next_host
 from selftests.test_visiting import is_free
-from selftests.visit_world import RIG, Bench, bench, make_run, open_station, refuse, watch_of
+from selftests.visit_world import (
+    RIG,
+    SYSFS,
+    Bench,
+    bench,
+    make_run,
+    open_station,
+    refuse,
+    watch_of,
+)
 
 __all__ = ["bench", "next_host"]  # fixtures
 
@@ -129,6 +138,48 @@ def test_a_claim_on_two_drives_aims_at_both_and_puts_their_depths_back(
     assert dict(aims[0].paths) == {1: (node,), 2: (node, node)}
     assert len(aims[0].depth_paths) == 2
     assert is_free(B), "as soon as the test has ended"
+
+
+def test_streams_over_two_drives_are_shared_alike(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    aims = measured_by(bench, monkeypatch)
+    with opened(bench, run_of(tmp_path)) as visit, together_of(visit, request) as together:
+        reads = together.sequential_read_over(2)
+        assert reads.workload.span == (0, int(SYSFS["size"]) * 512)
+        both = reads.at(depth=8, threads=8, drives=2)
+        assert both >= 1.9 * reads.at(depth=8, threads=4)
+    assert (aims[0].striped, len(aims[0].paths[2])) == (False, 2)
+
+
+def test_streams_from_an_array_use_as_much_of_one_drive_as_the_array_does(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """md keeps a part of each drive to itself."""
+    aims = measured_by(bench, monkeypatch)
+    (tmp_path / "array").mkdir()
+    (tmp_path / "array" / "size").write_text("3600")
+    built: list[str] = []
+
+    def build(host: Host, layers: Sequence[str], *_: object) -> str:
+        built.extend(layers)
+        return f"/dev/../..{tmp_path}/array"
+
+    def dismantle(*_: object) -> list[str]:
+        built.clear()
+        return []
+
+    monkeypatch.setattr(together_module, "build", build)
+    monkeypatch.setattr(together_module, "dismantle", dismantle)
+    monkeypatch.setattr("leadline.visiting.take_down_marked", lambda host, name: [])
+    run = replace(run_of(tmp_path, BOTH_WRITABLE), allow_writes=True)
+    with opened(bench, run) as visit, together_of(visit, request) as together:
+        reads = together.sequential_read_on_raid0(2)
+        assert (reads.workload.span, built) == ((0, 7 * 128 << 10), ["raid0"])
+        both = reads.at(depth=8, threads=8, drives=2)
+        assert both >= 1.9 * reads.at(depth=8, threads=4)
+        together.__exit__()
+        assert (built, aims[0].striped) == ([], True)
 
 
 @pytest.mark.parametrize("port", ["ata1", "ata2"])

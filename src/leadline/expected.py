@@ -68,6 +68,11 @@ class Expected:
         return self._at_least("drives_over_linear")
 
     @property
+    def streams_over_linear(self) -> Limit:
+        """Sequential reads by streams on several drives over so many times one's; a ratio."""
+        return self._at_least("streams_over_linear")
+
+    @property
     def refill_16_gb_s(self) -> Limit:
         """Seconds in which 32 readers fill a cache of 16 GB with 8 KiB random reads; at most."""
         return self._at_most("refill_16_gb_s")

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 DRIVE_TIME_S = drive_time.CLAIM_S
 CURVE_BUDGETS = drive_time.CURVE_BUDGETS
 
-WRITING_LOADS = frozenset({"random_write", "random_mix", "random_mix_on", "random_read_on_raid0"})
-LOADS = WRITING_LOADS | {"random_read", "random_read_8k", "random_read_over", "sequential_read"}
+_ON_RAID0 = {"random_read_on_raid0", "sequential_read_on_raid0"}
+_OVER_DRIVES = {"random_read_over", "sequential_read_over"}
+WRITING_LOADS = frozenset({"random_write", "random_mix", "random_mix_on"} | _ON_RAID0)
+LOADS = WRITING_LOADS | _OVER_DRIVES | {"random_read", "random_read_8k", "sequential_read"}
 """The fixtures of `leadline.fixtures.load` and of `leadline.fixtures.layers`."""
 
 PURPOSES = ("quick", "acceptance", "soak")

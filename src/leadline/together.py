@@ -2,6 +2,7 @@
 
     assert random_mix_on("lvm").at(depth=8) >= 2 * ...
     assert random_read_over(4).at(depth=8, drives=4) >= 3 * ...
+    assert sequential_read_over(4).at(depth=8, threads=16, drives=4) >= 3 * ...
 
 The other drives are of the same model and firmware and on the same path, so that no other worker
 of this run has them; each is leased, bound and admitted as the visit's own is.  The layers are on
@@ -31,7 +32,7 @@ from leadline.load.fio import run_aimed
 from leadline.load.precondition import precondition, price
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.target import CACHES, DEFAULT_CACHE_BYTES, check_span
-from leadline.load.workload import Workload, random_mix, random_read
+from leadline.load.workload import Workload, random_mix, random_read, sequential_read
 from leadline.quantities import Load
 from leadline.results.schema import Environment, Phase
 from leadline.stack.build import Layer, build, check, drives_of
@@ -93,22 +94,49 @@ class Together:
         """
         if drives < 1:
             raise Misuse(f"random_read_over({drives}): a number of drives, 1 or more")
-        members = self._members(drives, writing=False)
-        nodes = tuple(member.drive.node for member in members)
-        return self._reads(f"{drives}_drives", members, nodes)
+        return self._reads(self._each_by_itself(drives), random_read())
+
+    def sequential_read_over(self, drives: int) -> Load:
+        """Streams of sequential 128 KiB reads over so many drives, each by itself, alike on each:
+        `.at(depth=8, threads=8, drives=2)` has four on either."""
+        if drives < 1:
+            raise Misuse(f"sequential_read_over({drives}): a number of drives, 1 or more")
+        over = self._each_by_itself(drives)
+        return self._reads(over, sequential_read(over.span_bytes))
 
     def random_read_on_raid0(self, drives: int) -> Load:
         """The same with the drives in an md RAID-0; over one, it is the visit's by itself."""
         if drives < 2:
             raise Misuse(f"random_read_on_raid0({drives}): a RAID-0 has two drives or more")
+        return self._reads(self._raid0_of(drives), random_read())
+
+    def sequential_read_on_raid0(self, drives: int) -> Load:
+        """Streams that each have a zone of the whole RAID-0; over one drive, a zone of that."""
+        if drives < 2:
+            raise Misuse(f"sequential_read_on_raid0({drives}): a RAID-0 has two drives or more")
+        over = self._raid0_of(drives)
+        return self._reads(over, sequential_read(over.span_bytes))
+
+    def _each_by_itself(self, drives: int) -> "Over":
+        members = self._members(drives, writing=False)
+        nodes = tuple(member.drive.node for member in members)
+        smallest = min(member.kernel_capacity_bytes() for member in members)
+        return Over(f"{drives}_drives", members, nodes, smallest)
+
+    def _raid0_of(self, drives: int) -> "Over":
         members = self._members(drives, writing=True)
         array = self._open.enter_context(self._built(["raid0"], members, None))
-        return self._reads(f"raid0_of_{drives}", members, (array,))
+        # A part of each drive is md's own: streams on one drive keep off it, as those on all do.
+        part = self.visit.station.host.read_file(f"/sys/block/{array.removeprefix('/dev/')}/size")
+        return Over(f"raid0_of_{drives}", members, (array,), int(part) * 512 // drives)
 
-    def _reads(self, name: str, members: Sequence[OpenVisit], paths: tuple[str, ...]) -> Load:
-        aim = aim_at({1: (members[0].drive.node,), len(members): paths}, members)
+    def _reads(self, over: "Over", workload: Workload) -> Load:
+        """Of the visit's drive by itself, or of all of them."""
+        members = over.members
+        paths = {1: (members[0].drive.node,), len(members): over.paths}
+        aim = replace(aim_at(paths, members), striped=over.paths[0] not in paths[1])
         findings = [each for member in members for each in _target(member)]
-        made = self._load(named(random_read(), name), Group(members, aim, tuple(findings)))
+        made = self._load(named(workload, over.name), Group(members, aim, tuple(findings)))
         return replace(made, most_drives=len(members))
 
     def _load(self, workload: Workload, group: "Group") -> Load:
@@ -182,6 +210,16 @@ class Together:
         row = Environment(rig=cell.rig, name=name, value=str(done.finding))
         station.record.add(Phase(cell=cell.id, name="drive", seconds=done.drive_s), row)
         return done.finding
+
+
+@dataclass(frozen=True)
+class Over:
+    """Several drives to read from: what is opened for all of them, and how many bytes of each."""
+
+    name: str
+    members: Sequence[OpenVisit]
+    paths: tuple[str, ...]
+    span_bytes: int
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ SIDES: dict[str, Side] = {
     "refill_16_gb_s": "at_most",
     "regression": "at_most",
     "streams_ncq_on_over_off": "at_least",
+    "streams_over_linear": "at_least",
     "threads_ncq_on_over_off": "at_least",
 }
 """The side that the suite's test asks for: `expected.Expected` has a property of each."""

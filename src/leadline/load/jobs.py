@@ -51,7 +51,8 @@ def job_text(
                 lines.append(_filename(paths[job % len(paths)]))
             lines += _slice_options(setting, index, job, seed, fio_version)
             if workload.sequential:
-                lines += _place(*stream(workload, job, setting.jobs, seed))
+                spread = aim.spread(workload, setting)
+                lines += _place(*stream(spread, job, setting.jobs, seed))
             lines += _turns(settings, index, job, aim.depth_paths)
     return "\n".join(lines) + "\n"
 
