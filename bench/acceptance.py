@@ -58,7 +58,12 @@ _EACH = {
     CYCLE,
     CUT,
 }
-_OF_FLASH = {"ncq_off_over_on", "threads_ncq_on_over_off", "random_mix_depth_8_over_depth_1"}
+_OF_FLASH = {
+    "ncq_off_over_on",
+    "threads_ncq_on_over_off",
+    "few_threads_ncq_on_over_off",
+    "random_mix_depth_8_over_depth_1",
+}
 _OF_SSD = frozenset(_EACH | _OF_FLASH | {"ncq_ladder_holds", "refill_16_gb_s"})
 NEEDED: Mapping[str, frozenset[str]] = {
     "ssd": _OF_SSD,

@@ -160,6 +160,8 @@ def test_the_shipped_matrix_holds_what_its_evidence_says() -> None:
     for model in ("LEADLINE VSSD", "EXAMPLE SATA-DISK-4T"):
         assert matrix.limits_for(model)["streams_ncq_on_over_off"].at_least == 0.95
     assert matrix.limits_for("LEADLINE VSSD")["threads_ncq_on_over_off"].at_least == 3.0
+    few = matrix.limits_for("LEADLINE VSSD")["few_threads_ncq_on_over_off"].at_least
+    assert few == 1.5, "the lowest that was recorded at depth 2 is 2.0"
     assert "threads_ncq_on_over_off" not in matrix.limits_by_class["hdd"], "some gain nothing"
     issue, *_ = matrix.firmware("LEADLINE VSSD", "1.1").known_issues
     assert (issue.claim, issue.excuses) == ("depth_8_over_depth_1", True)

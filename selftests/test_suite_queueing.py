@@ -78,14 +78,16 @@ def test_a_drive_is_itself_by_what_its_firmware_shows_and_perhaps_without_its_ve
 
 @pytest.mark.parametrize("left", [1, 8, 32])
 @pytest.mark.parametrize(
-    "claim", ["streams_are_not_slower", "threads_that_read_at_random_are_faster"]
+    "claim",
+    ["streams_are_not_slower", "threads_that_read_at_random_are_faster", "few_threads_are_faster"],
 )
 def test_ncq_on_is_the_whole_queue_whatever_depth_the_kernel_has_left(
     claim: str, left: int
 ) -> None:
     """With NCQ off both sides are at depth 1, where streams are not slower than themselves."""
     limit, judge = Limit(0.95, "a_claim", "a study"), Ruling()
-    expected = SimpleNamespace(streams_ncq_on_over_off=limit, threads_ncq_on_over_off=limit)
+    names = "streams", "threads", "few_threads"
+    expected = SimpleNamespace(**{f"{each}_ncq_on_over_off": limit for each in names})
     load = Load(sequential_read(1 << 30), judge, full_depth=32, kernel_depth=left)
     states = cast(Callable[..., None], getattr(test_streams, f"test_{claim}_with_ncq"))
     states(load, expected, 4)

@@ -35,3 +35,14 @@ def test_threads_that_read_at_random_are_faster_with_ncq(random_read, expected, 
     whole_queue = random_read.full_depth
     on, off = (random_read.at(depth=depth, threads=threads) for depth in (whole_queue, 1))
     assert on >= expected.threads_ncq_on_over_off * off
+
+
+@pytest.mark.acceptance
+@pytest.mark.drive_time(60)
+@pytest.mark.claim("few_threads_ncq_on_over_off")
+@pytest.mark.parametrize("threads", [2, 4, 8])
+def test_few_threads_are_faster_with_ncq(random_read, expected, threads):
+    """More than one is enough: one that gains only by a full queue is slow for most users."""
+    whole_queue = random_read.full_depth
+    on, off = (random_read.at(depth=depth, threads=threads) for depth in (whole_queue, 1))
+    assert on >= expected.few_threads_ncq_on_over_off * off

@@ -19,7 +19,7 @@ def test_the_claim_on_streams_fails_and_says_that_it_is_the_device(
     profile = tmp_path / "streams.yaml"
     profile.write_text(HEALTHY.read_text() + "faults:\n  interfering_streams: {factor: 20}\n")
     rig = make_rig("streams", (str(HEALTHY), str(profile)))
-    words = ("-m", "acceptance", "-k", "test_streams and (VSSD-1.0-4 or VSSD-1.0-8)")
+    words = ("-m", "acceptance", "-k", "test_streams and not few and (VSSD-1.0-4 or VSSD-1.0-8)")
     code, summary, said = hil(rig, tmp_path / "results", *words)
     assert code == 1, said
     found = {(row["claim"], row["outcome"]) for row in summary["outcomes"]}
@@ -36,7 +36,7 @@ def test_the_claim_on_streams_fails_and_says_that_it_is_the_device(
 def test_healthy_drives_lose_nothing_by_the_queue_and_their_threads_gain(
     make_rig: MakeRig, tmp_path: Path
 ) -> None:
-    words = ("-m", "acceptance", "-k", "test_streams and (1.0-4 or 1.0-8)")
+    words = ("-m", "acceptance", "-k", "test_streams and not few and (1.0-4 or 1.0-8)")
     code, summary, said = hil(make_rig("no-streams"), tmp_path, *words)
     assert code == 0, said
     claims = ("streams_ncq_on_over_off", "threads_ncq_on_over_off")

@@ -53,6 +53,11 @@ class Expected:
         return self._at_least("threads_ncq_on_over_off")
 
     @property
+    def few_threads_ncq_on_over_off(self) -> Limit:
+        """Random 4 KiB reads by 2 or more threads with NCQ on over those with it off; a ratio."""
+        return self._at_least("few_threads_ncq_on_over_off")
+
+    @property
     def random_mix_depth_8_over_depth_1(self) -> Limit:
         """70 % random 4 KiB reads, 30 % writes at device queue depth 8 over those at 1; a ratio."""
         return self._at_least("random_mix_depth_8_over_depth_1")

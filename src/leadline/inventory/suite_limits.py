@@ -14,6 +14,7 @@ Side = Literal["at_least", "at_most"]
 SIDES: dict[str, Side] = {
     "depth_8_over_depth_1": "at_least",
     "drives_over_linear": "at_least",
+    "few_threads_ncq_on_over_off": "at_least",
     "multitasking_gain": "at_least",
     "ncq_off_over_on": "at_most",
     "random_mix_depth_8_over_depth_1": "at_least",
