@@ -12,7 +12,7 @@ from leadline.inventory.matrix import load_matrix
 from leadline.inventory.rig import DriveSpec
 from leadline.load.workload import random_mix, random_write, sequential_read
 from leadline.quantities import Load
-from leadline.statements import NoCollapse, NoDip
+from leadline.statements import NoCollapse, NoDip, Ratio
 from leadline.suite import test_identity, test_queue_depth, test_streams
 from selftests.test_claims import Ruling, ratio
 from selftests.vendor import MATRIX, run, vendor
@@ -109,6 +109,23 @@ def test_a_busy_server_is_swept_from_1_to_the_deepest_with_128_offered(
     depths = [point.device_depth for point in said.curve.points]
     assert (depths[:32], depths[-1]) == (list(range(1, 33)), deepest)
     assert {point.offered_depth for point in said.curve.points} == {128}
+
+
+def test_reads_and_writes_are_swept_with_little_waiting_in_the_host_too() -> None:
+    """The depths at which the host's queue is empty but for a few are the drive's own figures."""
+    judge, limit = Ruling(), Limit(2.0, "a_claim", "a sweep")
+    load = Load(random_mix(), judge, full_depth=32)
+    expected = SimpleNamespace(random_mix_depth_8_over_depth_1=limit)
+    cast(Callable[..., None], test_queue_depth.test_reads_and_writes_need_the_queue)(load, expected)
+    for name in ("meet_no_dip", "keep_their_best_rate"):
+        getattr(test_queue_depth, f"test_reads_and_writes_{name}")(load)
+    two, *curves = (each.statement for each in judge.claims)
+    assert isinstance(two, Ratio)
+    assert [side.offered_depth for side in two.quantities] == [16, 5]
+    for said in curves:
+        assert isinstance(said, NoDip | NoCollapse)
+        offered = {point.device_depth: point.offered_depth for point in said.curve.points}
+        assert (len(offered), offered[1], offered[19], offered[32]) == (32, 5, 38, 64)
 
 
 def test_random_writes_are_asked_of_whatever_has_a_limit_for_them() -> None:

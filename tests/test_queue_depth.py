@@ -62,6 +62,31 @@ def test_a_busy_server_needs_the_queue(random_mix, expected):
     assert deep >= expected.random_mix_depth_8_over_depth_1 * shallow
 
 
+@pytest.mark.acceptance
+@pytest.mark.drive_time(60)
+@pytest.mark.claim("random_mix_depth_8_over_depth_1")
+def test_reads_and_writes_need_the_queue(random_mix, expected):
+    """The same mix with little waiting in the host, so that what is timed is the drive's own."""
+    limit = expected.random_mix_depth_8_over_depth_1
+    assert random_mix.at(depth=8) >= limit * random_mix.at(depth=1)
+
+
+@pytest.mark.acceptance
+@pytest.mark.drive_time(600)
+@pytest.mark.claim("random_mix_no_dip", limit="random_mix_depth_8_over_depth_1")
+def test_reads_and_writes_meet_no_dip(random_mix):
+    """The sweep with little waiting in the host: its slices are as short as those of reads."""
+    assert random_mix.curve().has_no_dip()
+
+
+@pytest.mark.acceptance
+@pytest.mark.drive_time(300)
+@pytest.mark.claim("random_mix_no_collapse", limit="random_mix_depth_8_over_depth_1")
+def test_reads_and_writes_keep_their_best_rate(random_mix):
+    """As that of reads, with writes among them."""
+    assert random_mix.curve().does_not_collapse(within=0.1)
+
+
 @pytest.mark.soak
 @pytest.mark.drive_time(600)
 @pytest.mark.claim("random_mix_no_dip", limit="random_mix_depth_8_over_depth_1")
