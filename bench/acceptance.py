@@ -63,6 +63,7 @@ _OF_FLASH = {
     "threads_ncq_on_over_off",
     "few_threads_ncq_on_over_off",
     "random_mix_depth_8_over_depth_1",
+    "random_mix_ncq_off_over_on",
 }
 _OF_SSD = frozenset(_EACH | _OF_FLASH | {"ncq_ladder_holds", "refill_16_gb_s"})
 NEEDED: Mapping[str, frozenset[str]] = {

@@ -1,5 +1,6 @@
 """The suite's tests of queueing: where a pair must not queue, and what they take for NCQ on."""
 
+import inspect
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
@@ -13,7 +14,7 @@ from leadline.inventory.rig import DriveSpec
 from leadline.load.workload import random_mix, random_write, sequential_read
 from leadline.quantities import Load
 from leadline.statements import NoCollapse, NoDip, Ratio
-from leadline.suite import test_identity, test_queue_depth, test_streams
+from leadline.suite import test_identity, test_layers, test_queue_depth, test_streams
 from selftests.test_claims import Ruling, ratio
 from selftests.vendor import MATRIX, run, vendor
 
@@ -126,6 +127,34 @@ def test_reads_and_writes_are_swept_with_little_waiting_in_the_host_too() -> Non
         assert isinstance(said, NoDip | NoCollapse)
         offered = {point.device_depth: point.offered_depth for point in said.curve.points}
         assert (len(offered), offered[1], offered[19], offered[32]) == (32, 5, 38, 64)
+
+
+@pytest.mark.parametrize(
+    ("on_the_drive", "above"),
+    [
+        ("a_busy_server_meets_no_dip", "a_busy_server_meets_no_dip_above_its_layers"),
+        ("a_busy_server_keeps_its_best_rate", "a_busy_server_keeps_its_best_rate_above_its_layers"),
+        (
+            "switching_ncq_off_costs_a_busy_server_what_it_should",
+            "switching_ncq_off_costs_a_server_above_its_layers",
+        ),
+    ],
+)
+def test_what_is_claimed_of_the_mix_on_the_drive_is_claimed_above_its_layers(
+    on_the_drive: str, above: str
+) -> None:
+    limit = Limit(0.5, "a_claim", "a sweep")
+    judge, expected = Ruling(), SimpleNamespace(random_mix_ncq_off_over_on=limit)
+    load = Load(random_mix(), judge, full_depth=32)
+    for test, more in (
+        (getattr(test_queue_depth, f"test_{on_the_drive}"), {"random_mix": load}),
+        (getattr(test_layers, f"test_{above}"), {"random_mix_on": lambda _: load, "layers": "l"}),
+    ):
+        wanted = inspect.signature(test).parameters
+        test(**more, **({"expected": expected} if "expected" in wanted else {}))
+    of_drive, of_layers = (str(each) for each in judge.claims)
+    assert of_drive == of_layers
+    assert "offered=128" in of_drive
 
 
 def test_random_writes_are_asked_of_whatever_has_a_limit_for_them() -> None:

@@ -63,6 +63,14 @@ def test_a_busy_server_needs_the_queue(random_mix, expected):
 
 
 @pytest.mark.acceptance
+@pytest.mark.drive_time(300)
+@pytest.mark.claim("random_mix_ncq_off_over_on")
+def test_switching_ncq_off_costs_a_busy_server_what_it_should(random_mix, expected):
+    off, on = (random_mix.at(depth=depth, offered=128) for depth in (1, random_mix.full_depth))
+    assert off <= expected.random_mix_ncq_off_over_on * on
+
+
+@pytest.mark.acceptance
 @pytest.mark.drive_time(60)
 @pytest.mark.claim("random_mix_depth_8_over_depth_1")
 def test_reads_and_writes_need_the_queue(random_mix, expected):

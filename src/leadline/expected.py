@@ -63,6 +63,11 @@ class Expected:
         return self._at_least("random_mix_depth_8_over_depth_1")
 
     @property
+    def random_mix_ncq_off_over_on(self) -> Limit:
+        """That mix at device queue depth 1 over what it is at the deepest; at most."""
+        return self._at_most("random_mix_ncq_off_over_on")
+
+    @property
     def random_write_depth_8_over_depth_1(self) -> Limit:
         """Random 4 KiB writes at device queue depth 8 over those at 1; a ratio."""
         return self._at_least("random_write_depth_8_over_depth_1")

@@ -18,6 +18,7 @@ SIDES: dict[str, Side] = {
     "multitasking_gain": "at_least",
     "ncq_off_over_on": "at_most",
     "random_mix_depth_8_over_depth_1": "at_least",
+    "random_mix_ncq_off_over_on": "at_most",
     "random_write_depth_8_over_depth_1": "at_least",
     "read_mb_per_s": "at_least",
     "ready_s": "at_most",
