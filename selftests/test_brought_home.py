@@ -10,7 +10,7 @@ import pytest
 
 from leadline import away, visiting
 from leadline.drive.bind import Drive
-from leadline.errors import DriveFault, message_of
+from leadline.errors import DriveFault
 from leadline.host.connection import Host, HostLost
 from leadline.inventory.rig import DriveSpec
 from leadline.results.record import Record
@@ -18,7 +18,7 @@ from leadline.running import Run
 from leadline.station import Stations
 from leadline.visiting import OpenVisit
 from selftests.flasher import IMAGE, OUTLET, SHA256
-from selftests.visit_world import MATRIX, RIG, Bench, bench, make_run
+from selftests.visit_world import MATRIX, RIG, Bench, bench, kept, make_run
 
 __all__ = ["bench"]  # a fixture
 
@@ -91,8 +91,16 @@ def session(bench: Bench, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.
     return carry_out
 
 
+def homes(bench: Bench) -> list[tuple[str, str, str]]:
+    """What is on record of each drive's way home: its cell, how it ended, and why."""
+    rows = kept(bench.folder, "outcomes")
+    assert {row["claim"] for row in rows} <= {"brought_home"}
+    return [(row["cell"], row["outcome"], row["message"]) for row in rows]
+
+
 def test_each_drive_that_has_another_firmware_goes_back(session: Session, bench: Bench) -> None:
     assert session(0, 1, 2, 3) == ["a 1.1", "b 1.1", "a 1.0", "b 1.0"]
+    assert homes(bench) == [("bench-a-MODEL-1.0", "pass", ""), ("bench-b-MODEL-1.0", "pass", "")]
     assert bench.told.said == [
         "slot a of rig bench goes back to firmware 1.0, with which it came",
         "slot b of rig bench goes back to firmware 1.0, with which it came",
@@ -109,6 +117,7 @@ def test_another_image_of_the_same_revision_is_another_firmware(
 
 def test_one_that_is_there_already_is_left_alone(session: Session, bench: Bench) -> None:
     assert session(0, 1, 0, 2) == ["a 1.1", "a 1.0"]
+    assert homes(bench) == []
     assert bench.told.said == []
 
 
@@ -127,6 +136,7 @@ def test_one_whose_visit_could_not_be_opened_after_the_flash(
     (bench.folder / "slower").touch()
     with pytest.raises(DriveFault, match="a came back slower"):
         session(1)
+    assert homes(bench) == [("bench-a-MODEL-1.0", "pass", "")]
     assert bench.told.said == ["slot a of rig bench goes back to firmware 1.0, with which it came"]
 
 
@@ -142,7 +152,12 @@ def test_of_a_lost_rig_it_is_only_said(session: Session, bench: Bench) -> None:
         stations.station("bench").lost = HostLost("gone")
 
     assert session(1, then=lose) == ["a 1.1"]
-    assert bench.told.said == ["slot a of rig bench is left on firmware 1.1: the rig was lost"]
+    said = (
+        "slot a of rig bench is not back on firmware 1.0: it is left on 1.1, for the rig was lost: "
+        "gone"
+    )
+    assert bench.told.said == [said]
+    assert homes(bench) == [("bench-a-MODEL-1.0", "error", said)]
 
 
 def test_each_is_tried_whatever_becomes_of_others(session: Session, bench: Bench) -> None:
@@ -150,6 +165,10 @@ def test_each_is_tried_whatever_becomes_of_others(session: Session, bench: Bench
         stations.station("bench").in_doubt["b"] = "b is in doubt"
         (bench.folder / "broken").touch()
 
-    with pytest.raises(DriveFault, match="a takes no image") as caught:
-        session(1, 3, then=break_both)
-    assert "b is in doubt" in message_of(caught.value)
+    session(1, 3, then=break_both)
+    away = "slot {0} of rig bench is not back on firmware 1.0: {0}"
+    assert homes(bench) == [
+        ("bench-a-MODEL-1.0", "fail", away.format("a") + " takes no image"),
+        ("bench-b-MODEL-1.0", "error", away.format("b") + " is in doubt"),
+    ]
+    assert {each[2] for each in homes(bench)} <= set(bench.told.said)

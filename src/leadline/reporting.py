@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from leadline.brought_home import is_way_home
 from leadline.errors import RigTrouble, message_of
 from leadline.failed_stations import answers, take_note, uncompared_after
 from leadline.inventory.stations import Route
@@ -189,6 +190,14 @@ def pytest_report_teststatus(
     return _LETTERS.get(Ended(outcome))
 
 
+def _home_row(row: OutcomeRow) -> SummaryRow:
+    """The line of the table for a drive's way home."""
+    facts = {"cell": row.cell, "claim": "brought home"}
+    return SummaryRow.from_facts(
+        row.node, {**facts, "outcome": row.outcome, "message": row.message}
+    )
+
+
 class Reporter:
     """The controlling process's view of a run: it records outcomes and prints the summary."""
 
@@ -201,6 +210,7 @@ class Reporter:
         self._broken: set[str] = set()
         self._unkept = ""  # why results could not be written; the first time, if ever
         self._session: pytest.Session | None = None
+        self._homes: list[OutcomeRow] = []
         self._started = time.monotonic()
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -264,6 +274,9 @@ class Reporter:
             for stops in filter(None, (self._session, with_workers)):
                 stops.shouldstop = "results could not be written"
 
+    def _take_homes(self) -> None:
+        self._homes = [row for row in self._record.outcomes() if is_way_home(row)]
+
     def _show(self, row: SummaryRow) -> None:
         """Have the row in the table, unless the test ended worse before, as the exit code says."""
         place = row.node, row.cell
@@ -280,21 +293,29 @@ class Reporter:
             if wanted:
                 terminalreporter.write_sep("_", f"{row.cell}: {row.claim}")
                 terminalreporter.write_line(row.explanation or row.message)
-        if self._rows:
+        homes = [_home_row(each) for each in self._homes]
+        if rows := [*self._rows.values(), *homes]:
             terminalreporter.write_sep("=", f"Leadline, run {self._record.run_id}")
             seconds = time.monotonic() - self._started
             width = terminalreporter._tw.fullwidth
-            lost = losses(list(self._rows.values()), self._run.route)
+            lost = losses(rows, self._run.route)
             for line in told(lost):
                 terminalreporter.write_line(line, red=True)
-            text = summary_table(list(self._rows.values()), seconds, width)
-            terminalreporter.write(text)
+            terminalreporter.write(summary_table(rows, seconds, width))
+            for row in homes:
+                if row.message:
+                    terminalreporter.write_line(f"brought home: {row.message}", red=True)
             terminalreporter.write_line(f"results: {self._record.directory}")
         if self._unkept:
             terminalreporter.write_line(f"leadline: {self._unkept}", red=True)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """After pytest's own, which brings drives home where a run was stopped."""
         below_hil = self._config.option.gate is not None  # which writes the code that counts
+        self._keep(self._take_homes)
+        if exitstatus == pytest.ExitCode.OK and any(_home_row(row).message for row in self._homes):
+            session.exitstatus = exitstatus = pytest.ExitCode.TESTS_FAILED
         if not below_hil:
             self._keep(lambda: self._record.end(int(exitstatus)))
         self._record.close()

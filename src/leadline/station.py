@@ -1,5 +1,6 @@
 """A rig while it is in use: connected, leased, watched, and given back at the end."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
@@ -9,10 +10,11 @@ import pytest
 
 from leadline import away
 from leadline.booting import await_boot, left_without_power
+from leadline.brought_home import outcome_row
 from leadline.builds import last_build
 from leadline.drive.kernel_watch import KernelWatch
 from leadline.drive.locate import put_out
-from leadline.errors import DriveFault, Misuse, RigTrouble, message_of
+from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.flash_record import OnRecord, look_after, unfinished
 from leadline.host.connection import Host, HostLost, open_host
 from leadline.host.journal import Journal
@@ -187,35 +189,36 @@ class Stations:
     def _bring_home(self) -> None:
         """Put every drive back on the firmware that the rig file says it came with.
 
-        Unless they are to keep theirs.  Each is tried, whatever becomes of others; of several
-        errors the first is raised.
+        Unless they are to keep theirs.  Each is tried, whatever becomes of others, and how it
+        went is an outcome of the run.
         """
         if self._run.keep_firmware:
             for rig, slot in self._left:
                 away.settle(self._stations[rig], slot)
             return
-        errors: list[DriveFault | RigTrouble | Misuse] = []
         for visit, runs in list(self._left.values()):
             home = self._run.home(visit)
             wanted = self._run.matrix.firmware(home.cell.model, home.cell.firmware)
             build = self._stations[home.cell.rig].build_on(home, runs)
             if (runs, build) == (wanted.shows, wanted.revision):
                 continue
+            began, failed = time.monotonic(), None
             try:
                 self._go_back(home, runs)
             except (DriveFault, RigTrouble, Misuse) as error:
-                errors.append(error)
-        for other in errors[1:]:
-            errors[0].add_note(message_of(other))
-        if errors:
-            raise errors[0]
+                failed = error
+            row = outcome_row(home, time.monotonic() - began, failed)
+            if failed is not None:
+                self._live.say(row.message)
+            self._record.add(row)
 
     def _go_back(self, home: Visit, runs: str) -> None:
-        who = f"slot {home.cell.slot} of rig {home.cell.rig}"
-        if self._stations[home.cell.rig].lost is not None:
-            self._live.say(f"{who} is left on firmware {runs}: the rig was lost")
-            return
-        self._live.say(f"{who} goes back to firmware {home.cell.firmware}, with which it came")
+        if (lost := self._stations[home.cell.rig].lost) is not None:
+            raise RigTrouble(f"it is left on {runs}, for the rig was lost: {lost}")
+        self._live.say(
+            f"slot {home.cell.slot} of rig {home.cell.rig} goes back to firmware "
+            f"{home.cell.firmware}, with which it came"
+        )
         with self.visit(home):
             pass
 
