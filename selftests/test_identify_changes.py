@@ -129,3 +129,16 @@ def test_what_was_said_is_compared_at_the_last_station_alone() -> None:
         at_station(3, says=says).changes()
     with pytest.raises(Inconclusive, match=r"in bench-a-MODEL-1\.1 is not on record"):
         at_station(4, says={"1.0": says["1.0"]}).changes()
+
+
+def test_what_an_earlier_run_stored_is_said_to_be_of_that_run() -> None:
+    """In the loss itself too, for that is what the failed test says."""
+    fewer, run = image(words={75: 15}), "run run-1, 2026-11-20 10:00"
+    says = {"1.0": Said(image(words={75: 31}), earlier=run), "1.1": Said(fewer)}
+    told: list[str] = []
+    (loss,) = at_station(4, says=says, told=told).changes()
+    assert str(loss).startswith(f"queue depth was 32 (by {run}) and is 16")
+    assert told == [
+        "baseline: 1.0 was not asked again; what stood in for what it says of itself: " + run,
+        str(loss),
+    ]

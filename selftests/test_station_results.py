@@ -1,5 +1,6 @@
 """What stations have recorded: in this run, and of earlier ones that may stand in."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -165,7 +166,7 @@ def test_what_a_drive_said_is_its_last_word_in_this_run(keep: Keep) -> None:
     keep("run-2", identify="02", logs=[log])
     found = said(record, HOME.cell, "SN1", earlier=False, sha256=IMAGE)
     assert found is not None
-    assert (found.identify, found.logs) == (b"\2", (Log(16, 1, 0),))
+    assert (found.identify, found.logs, found.earlier) == (b"\2", (Log(16, 1, 0),), "")
     assert said(record, HOME.cell, "SN2", earlier=False, sha256=IMAGE) is None
     later = keep("run-3", identify=None, logs=[])
     assert said(later, HOME.cell, "SN1", earlier=False, sha256=IMAGE) is None, (
@@ -192,3 +193,4 @@ def test_what_it_said_in_an_earlier_run_counts_where_that_stands_in(keep: Keep) 
     record.close()
     assert found is not None
     assert found.identify == b"\3"
+    assert re.fullmatch(r"run run-3, 20\d\d-\d\d-\d\d \d\d:\d\d", found.earlier)

@@ -77,6 +77,8 @@ class Released:
         firmware, losses first: by IDENTIFY DEVICE data and its log directory; a SAS or SCSI drive
         by INQUIRY, its VPD pages, READ CAPACITY and which log pages it has.
 
+        What an earlier run has stored of the released one is said to be of that run.
+
         Raises NotJudgedHere at a station before the last, Inconclusive where the two have not
         both been seen, or not in the same way.
         """
@@ -95,6 +97,14 @@ class Released:
                 "once as SCSI drive"
             )
         changes = said_changes(before, after)
+        if before.earlier:
+            changes = tuple(
+                replace(each, before=f"{each.before} (by {before.earlier})") for each in changes
+            )
+            self.tell(
+                f"baseline: {stay.released.firmware} was not asked again; what stood in for what "
+                f"it says of itself: {before.earlier}"
+            )
         for change in changes:
             self.tell(str(change))
         return changes

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Said:
     """Of a SATA drive 512 bytes of IDENTIFY DEVICE, and its log directory; of a SAS or SCSI drive
-    its answers to INQUIRY and the like by name (`scsi_pages.Pages`).  The other kind's is empty."""
+    its answers to INQUIRY and the like by name (`scsi_pages.Pages`).  The other kind's is empty.
+    `earlier` says in words of which earlier run it is, and when; "" of what was said in this one.
+    """
 
     identify: bytes = b""
     logs: tuple[Log, ...] = ()
     pages: Mapping[str, bytes] = field(default_factory=dict)
+    earlier: str = ""
 
 
 def says(host: "Host", drive: "Drive") -> Said:

@@ -14,7 +14,7 @@ from leadline.drive.said import Said
 from leadline.judge_regression import FEWEST_SLICES, station_of
 from leadline.load.slices import Slice
 from leadline.results.history import same_controller
-from leadline.results.schema import CellRow, SliceRow
+from leadline.results.schema import CellRow, Run, SliceRow
 from leadline.statements import AtStation
 from leadline.verdict.regression import STATIONS
 
@@ -99,12 +99,19 @@ def said(
         identify = bytes.fromhex(details.get("identify") or "")
         logs = tuple(Log(**each) for each in details.get("logs", ()))
         pages = {name: bytes.fromhex(text) for name, text in details.get("pages", {}).items()}
-        return Said(identify, logs, pages) if identify or pages else None
+        whose = ""
+        if row is not None and row.run != record.run_id:
+            began = session.scalars(select(Run.started).where(Run.id == row.run)).first()
+            whose = f"run {row.run}, {_day(began)}" if began else f"run {row.run}"
+        return Said(identify, logs, pages, whose) if identify or pages else None
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def _of_run(number: int, rows: Sequence[SliceRow], run: str) -> AtStation:
-    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(rows[0].taken))
-    return station_of(number, _slices(rows), f"run {run}, {day}")
+    return station_of(number, _slices(rows), f"run {run}, {_day(rows[0].taken)}")
 
 
 def _renumbered(number: int, station: AtStation) -> AtStation:
