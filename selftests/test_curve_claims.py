@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from leadline.claims import ClaimFailed
+from leadline.depth_curve import whole_curve
 from leadline.errors import Misuse
-from leadline.quantities import whole_curve
 from leadline.verdict.verdict import Outcome
 from selftests.test_claims import Ruling, load
 
