@@ -12,7 +12,7 @@ from leadline.claims import Claim, ClaimFailed, Unsettled
 from leadline.errors import Misuse
 from leadline.expected import Limit
 from leadline.judge import SliceJudge
-from leadline.judge_gain import READS_ALONE, look_at_gain
+from leadline.judge_gain import READS_ALONE, enough_clean, look_at_gain, mostly_void
 from leadline.multitasking import Multitasking
 from leadline.plans import Noise
 from leadline.statements import Gain
@@ -64,6 +64,42 @@ def test_what_traces_gain_on_average_is_the_geometric_mean_of_on_over_off() -> N
     assert verdict.drive_seconds == 9.0
     assert verdict.low is not None and verdict.high is not None
     assert verdict.low < 0.8485 < verdict.high < 0.95
+
+
+def spoil(said: Gain, *places: tuple[int, int]) -> Gain:
+    """The same, the replay with NCQ on void in these rounds of these traces, and far off."""
+    traces = []
+    for number, each in enumerate(said.traces):
+        rounds_ = list(each.rounds)
+        for which, place in places:
+            if which == number:
+                off = rounds_[place].off
+                on = replace(replayed(1000.0), voids=("other-io",))
+                rounds_[place] = Round(off, on)
+        traces.append(each.model_copy(update={"rounds": tuple(rounds_)}))
+    return replace(said, traces=tuple(traces))
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_a_round_in_which_a_replay_is_void_counts_for_nothing(each: bool) -> None:
+    clean = looked(gain(0.05, 0.8, 0.9, each=each))
+    spoilt = looked(spoil(gain(0.05, 0.8, 0.9, each=each), (0, 2)))
+    assert (clean.outcome, spoilt.outcome) == (Outcome.PASS, Outcome.PASS)
+    assert (clean.count, spoilt.count) == (6, 5)
+
+
+def test_where_too_many_are_void_nothing_counts_and_it_is_said_why() -> None:
+    verdict = looked(spoil(gain(0.05, 0.8, 0.9), *((0, place) for place in range(4))))
+    assert (verdict.outcome, verdict.reason) == (Outcome.INCONCLUSIVE, "void")
+    (void,) = verdict.voids
+    assert void.startswith("other-io: another program read or wrote")
+    assert void.endswith("(4 replays)")
+
+
+def test_two_rounds_of_which_one_is_void_are_no_evidence() -> None:
+    said = spoil(gain(0.05, 0.8, 0.9, 0.8, count=2), (0, 0))
+    assert not mostly_void(said.traces) and not enough_clean(said.traces)
+    assert looked(said).reason == "void"
 
 
 def test_a_drive_that_gains_nothing_fails_a_claim_that_it_does() -> None:

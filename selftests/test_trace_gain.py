@@ -1,9 +1,11 @@
 """What queueing gains: from the times of replays to gains with intervals."""
 
+from dataclasses import replace
+
 import pytest
 from scipy import stats
 
-from leadline.errors import Misuse
+from leadline.errors import Inconclusive, Misuse
 from leadline.trace.gain import estimate, gain_of, overall
 from leadline.trace.replay_job import times_of
 from leadline.trace.rounds import Replayed, Round, Times
@@ -106,3 +108,11 @@ def test_fios_times_are_put_together_over_its_jobs() -> None:
     assert (found.reads.mean_s, found.writes.mean_s) == pytest.approx((7e-3, 1e-3))
     assert found.all.mean_s == pytest.approx(5e-3)
     assert found.seconds == 1.1
+
+
+def test_rounds_that_are_void_are_no_part_of_the_gain() -> None:
+    spoilt = [Round(replace(replayed(10.0, 10.0), voids=("temperature",)), replayed(1.0, 1.0))]
+    clean = rounds((10.0, 8.0), (20.0, 16.0))
+    assert gain_of("t", [*spoilt, *clean]) == gain_of("t", clean)
+    with pytest.raises(Inconclusive, match=r"t: 1 of 2 rounds count for nothing \(temperature\)"):
+        gain_of("t", [*spoilt, *clean[:1]])

@@ -1,5 +1,6 @@
 """A replay in a visit: off and on by turns, settings given back, nothing written without leave."""
 
+from collections.abc import Callable
 from dataclasses import replace as changed
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ import pytest
 
 from leadline.drive.bind import Drive as BoundDrive
 from leadline.drive.ladder import Rung
-from leadline.errors import DriveFault, Misuse, message_of
+from leadline.errors import DriveFault, Inconclusive, Misuse, message_of
 from leadline.host.connection import Host
 from leadline.running import VERDICTS
 from leadline.trace import replay_run, turns
@@ -33,6 +34,8 @@ class Drive:
         self.seen: list[tuple[int, int, str, bool]] = []
         self.nodes: set[str] = set()
         self.traces: list[Trace] = []
+        self.beside: Callable[[int], None] = lambda number: None
+        self.cpu = 0.1
 
     def replay(
         self, host: Host, node: str, trace: Trace, in_flight: int, timing: Timing, *, writes: bool
@@ -41,12 +44,15 @@ class Drive:
         self.seen.append((depth, in_flight, timing, writes))
         self.nodes.add(node)
         self.traces.append(trace)
+        self.beside(len(self.seen))
         if len(self.seen) == self.fails_at:
             raise DriveFault("requests of the replay failed")
         assert self.bench.file("queue/scheduler").read_text() == "none"
         reads, writes_ = counts_of(trace)
         mean_s = 0.010 if depth == 1 else 0.008
-        return Replayed(Times(reads, mean_s), Times(writes_, mean_s if writes_ else 0.0), 1.5)
+        return Replayed(
+            Times(reads, mean_s), Times(writes_, mean_s if writes_ else 0.0), 1.5, self.cpu
+        )
 
 
 @pytest.fixture
@@ -116,6 +122,61 @@ def test_every_replay_is_on_record(
     ]
     assert rows[0]["value"] == "reads: 3 of 10 ms on average; writes: 0 of 0 ms; in 1.5 s"
     assert sum(row["seconds"] for row in kept(bench.folder, "phases")) == 6.0
+
+
+def test_a_replay_that_is_disturbed_is_void_as_a_slice_is_and_said_to_be(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    """Merging is switched on again in the seventh replay of eight."""
+    nomerges = bench.file("queue/nomerges")
+
+    def disturb(number: int) -> None:
+        if number == 7:
+            nomerges.write_text("0")
+
+    drive.beside = disturb
+    answer = ask(opened, tmp_path, rounds=4)
+    (trace,) = answer.traces
+    assert [each.voids[:1] for each in trace.rounds] == [(), (), (), ("settings-moved",)]
+    rows = [row for row in kept(bench.folder, "environment") if row["name"].startswith("replay")]
+    assert ["VOID: settings-moved" in row["value"] for row in rows] == [False] * 6 + [True] * 2
+    found = [row for row in kept(bench.folder, "findings") if row["name"] == "settings-moved"]
+    assert [row["outcome"] for row in found] == ["ok"] * 6 + ["void"] * 2
+    assert found[-1]["claim"].startswith("replay of few, round 4, device queue depth ")
+
+
+@pytest.mark.parametrize("counted", [0, 1])
+def test_flushes_that_an_old_kernel_does_not_count_are_no_commands_of_somebody_else(
+    bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path, counted: int
+) -> None:
+    """Five more commands than requests: flushes of the trace where the kernel counts none."""
+    opened.spec = opened.spec.model_copy(update={"writes": "allowed"})
+    opened.station.run = changed(opened.station.run, allow_writes=True)
+    stat, commands = bench.file("stat"), bench.file("device/iodone_cnt")
+
+    def served(number: int) -> None:
+        sectors = int(sum(trace.length.sum() for trace in drive.traces)) // 512
+        io = [4 * number, 0, sectors, *[0] * 12, counted, 0]
+        stat.write_text(" ".join(map(str, io)))
+        commands.write_text(hex(9 * number + counted))
+
+    served(0)
+    drive.beside = served
+    if counted:
+        with pytest.raises(Inconclusive, match="other-commands"):
+            ask(opened, tmp_path)
+        return
+    (trace,) = ask(opened, tmp_path).traces
+    assert [each.voids for each in trace.rounds] == [()] * 3
+
+
+def test_a_table_of_which_too_few_rounds_count_is_none(
+    drive: Drive, opened: OpenVisit, tmp_path: Path
+) -> None:
+    drive.cpu = 0.97
+    with pytest.raises(Inconclusive, match=r"3 of 3 rounds count for nothing \(fio-cpu\)"):
+        ask(opened, tmp_path)
+    assert not (tmp_path / "answer.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,24 @@
 """Does NCQ make the traces faster that were replayed with it on and off?
 
 Each round of a trace is a pair, a replay with NCQ off and one with it on, of the same requests;
-it gives one value, the log of its mean service time on over off.  What the traces gain on average
+it gives one value, the log of its mean service time on over off.  A round in which a replay is
+void counts for nothing.  What the traces gain on average
 has a value for each round of all of them, the mean of theirs: each weighs the same, however slow.
 A drive is held against these very traces, so that what others would gain is not in the interval.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import compress
 from statistics import fmean
 
+from leadline.evidence import UNCLEAN_SHARE
+from leadline.load.slices import VOID_MEANINGS
 from leadline.plans import Noise
 from leadline.statements import Gain
-from leadline.trace.gain import Estimate, gain_of, overall, share_text
+from leadline.trace.gain import FEWEST_ROUNDS, Estimate, gain_of, overall, share_text
 from leadline.trace.rounds import ReplayedTrace, Round
 from leadline.verdict.contrast import judge_contrast
 from leadline.verdict.interval import ALPHA
@@ -33,6 +38,9 @@ def look_at_gain(said: Gain, noise: Noise) -> Verdict:
 
     INCONCLUSIVE, "budget", where more of them might settle it.
     """
+    if voids := spoilt(said.traces):
+        return _void(said, voids)
+    said = replace(said, traces=clean_of(said.traces))
     if said.each:
         verdict = _of_each(said, noise)
     else:
@@ -40,6 +48,53 @@ def look_at_gain(said: Gain, noise: Noise) -> Verdict:
         seconds = sum(fmean(each.seconds for each in trace.rounds) for trace in said.traces)
         verdict = _of(said, [fmean(logs) for logs in rounds], seconds, noise)
     return replace(verdict, notes=(*verdict.notes, *_said_of(said.traces)))
+
+
+def clean_of(traces: Sequence[ReplayedTrace]) -> tuple[ReplayedTrace, ...]:
+    """The traces with those rounds alone in which no replay of any of them was void."""
+    kept = [
+        all(not round_.voids for round_ in rounds)
+        for rounds in zip(*(each.rounds for each in traces), strict=True)
+    ]
+    return tuple(
+        each.model_copy(update={"rounds": tuple(compress(each.rounds, kept))}) for each in traces
+    )
+
+
+def spoilt(traces: Sequence[ReplayedTrace]) -> tuple[str, ...]:
+    """Why the rounds do not count, most frequent first; empty when enough of them do."""
+    pairs = [round_ for each in traces for round_ in each.rounds]
+    if not any(each.voids for each in pairs) or (enough_clean(traces) and not mostly_void(traces)):
+        return ()
+    names = Counter(name for each in pairs for name in each.voids)
+    return tuple(
+        f"{name}: {VOID_MEANINGS.get(name, name)} ({times} replays)"
+        for name, times in names.most_common()
+    )
+
+
+def mostly_void(traces: Sequence[ReplayedTrace]) -> bool:
+    """Whether more than UNCLEAN_SHARE of all pairs are void, as of slices: then nothing counts."""
+    pairs = [round_ for each in traces for round_ in each.rounds]
+    return sum(bool(each.voids) for each in pairs) > UNCLEAN_SHARE * len(pairs)
+
+
+def enough_clean(traces: Sequence[ReplayedTrace]) -> bool:
+    """Whether the rounds that count are FEWEST_ROUNDS at least."""
+    return all(len(each.rounds) >= FEWEST_ROUNDS for each in clean_of(traces))
+
+
+def _void(said: Gain, voids: tuple[str, ...]) -> Verdict:
+    return Verdict(
+        Outcome.INCONCLUSIVE,
+        "void",
+        "<=",
+        1.0 - said.at_least,
+        0,
+        "round",
+        said.spent_s,
+        voids=voids,
+    )
 
 
 def _of(said: Gain, logs: Sequence[float], seconds: float, noise: Noise) -> Verdict:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from leadline.claims import Claim, NotPromised, stated
 from leadline.depths import admit_depth
 from leadline.errors import DriveFault, Misuse
-from leadline.judge_gain import look_at_gain
+from leadline.judge_gain import enough_clean, look_at_gain, mostly_void
 from leadline.statements import Gain, share
 from leadline.trace.fitting import Reach
 from leadline.trace.gain import FEWEST_ROUNDS
@@ -81,7 +81,10 @@ class Multitasking:
         """Whether the claim is settled, or as good as it gets."""
         if min((len(each.rounds) for each in said.traces), default=0) < FEWEST_ROUNDS:
             return False
-        open_yet = look_at_gain(said, self.judge.noise).reason == "budget"
+        if mostly_void(said.traces):
+            return True
+        open_yet = not enough_clean(said.traces)
+        open_yet = open_yet or look_at_gain(said, self.judge.noise).reason == "budget"
         return not open_yet or said.spent_s >= self.judge.budget_s
 
     def __str__(self) -> str:

@@ -37,6 +37,9 @@ def lines(answer: Answer) -> Iterator[str]:
     for ncq_on in dict.fromkeys(each.ncq_on for each in answer.traces if each.ncq_on):
         yield plain(f"note: {ncq_on}")
     for trace in answer.traces:
+        if void := [each for each in trace.rounds if each.voids]:
+            names = ", ".join(dict.fromkeys(name for each in void for name in each.voids))
+            yield plain(f"note: {trace.trace}: {len(void)} rounds count for nothing: {names}")
         for note in trace.notes:
             yield plain(f"note: {trace.trace}: {note}")
 

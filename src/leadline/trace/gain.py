@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from leadline.errors import Misuse
+from leadline.errors import Inconclusive, Misuse
 from leadline.trace.rounds import Replayed, Round, Times
 
 CONFIDENCE = 0.95
@@ -43,7 +43,19 @@ class TraceGain:
 
 
 def gain_of(trace: str, rounds: Sequence[Round]) -> TraceGain:
-    """The gain on one trace.  Raises Misuse for fewer than FEWEST_ROUNDS rounds."""
+    """The gain on one trace, by the rounds that are not void.
+
+    Raises Misuse for fewer than FEWEST_ROUNDS rounds, and Inconclusive where fewer count.
+    """
+    clean = [each for each in rounds if not each.voids]
+    if len(clean) < FEWEST_ROUNDS <= len(rounds):
+        names = ", ".join(dict.fromkeys(name for each in rounds for name in each.voids))
+        raise Inconclusive(
+            f"{trace}: {len(rounds) - len(clean)} of {len(rounds)} rounds count for nothing "
+            f"({names}), and at least {FEWEST_ROUNDS} must: see docs/how-to/mend-a-void.md, and "
+            "replay it again"
+        )
+    rounds = clean
     if len(rounds) < FEWEST_ROUNDS:
         raise Misuse(f"{len(rounds)} rounds of {trace}: at least {FEWEST_ROUNDS} are needed")
     pairs = [(each.off, each.on) for each in rounds if each.on is not None]

@@ -98,7 +98,12 @@ def times_of(document: Mapping[str, Any]) -> Replayed:
         sum((_times(job[direction]) for job in jobs), Times()) for direction in ("read", "write")
     )
     seconds = max(int(job.get("job_runtime", 0)) for job in jobs) / 1e3
-    return Replayed(reads, writes, seconds)
+    return Replayed(reads, writes, seconds, max(map(_cpu, jobs), default=0.0))
+
+
+def _cpu(job: Mapping[str, Any]) -> float:
+    """The share of one CPU that a job used; fio gives percent."""
+    return (float(job.get("usr_cpu", 0.0)) + float(job.get("sys_cpu", 0.0))) / 100.0
 
 
 def failures(job: Mapping[str, Any]) -> int:

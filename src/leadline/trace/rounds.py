@@ -20,11 +20,17 @@ class Times:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What one replay showed; `seconds` is how long it took."""
+    """What one replay showed; `seconds` is how long it took.
+
+    `cpu` is the share of one CPU used by the busiest of fio's threads, `voids` names why the
+    replay counts for nothing, as those of a slice do.
+    """
 
     reads: Times
     writes: Times
     seconds: float
+    cpu: float = 0.0
+    voids: tuple[str, ...] = ()
 
     @property
     def all(self) -> Times:
@@ -43,6 +49,11 @@ class Round:
     def seconds(self) -> float:
         """How long its replays took."""
         return self.off.seconds + (self.on.seconds if self.on else 0.0)
+
+    @property
+    def voids(self) -> tuple[str, ...]:
+        """Why it counts for nothing: what voids either replay voids the pair."""
+        return (*self.off.voids, *(self.on.voids if self.on else ()))
 
 
 class ReplayedTrace(BaseModel):

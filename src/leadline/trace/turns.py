@@ -1,26 +1,38 @@
 """Replays on the drive of a visit, with NCQ off and on by turns; each on record as it ends."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from leadline.depths import admit_depths
 from leadline.drive import queue_depth, settings
+from leadline.drive.conditions import Conditions, look
+from leadline.drive.disturbances import Asked, compare
+from leadline.drive.finding import OTHER_COMMANDS, Finding, failed
 from leadline.errors import put_back_after
+from leadline.load.slices import BUSY_THREAD, FIO_CPU
+from leadline.load.workload import random_read
 from leadline.plans import alternating
+from leadline.results.rows import finding_row
 from leadline.results.schema import Environment
 from leadline.trace.fitting import Fitted, Reach, fit
 from leadline.trace.replay_job import Timing
 from leadline.trace.replaying import replay
 from leadline.trace.rounds import Replayed, Round
-from leadline.trace.trace import Trace
+from leadline.trace.trace import SYNC, WRITE, Trace
 
 if TYPE_CHECKING:
+    from leadline.vetting import Vetting
     from leadline.visiting import OpenVisit
 
 UNQUEUED = 1
 """A device queue depth at which commands are not queued at all: READ DMA."""
+SHORTEST_S = 1e-3
+"""fio's clock for a job: what took less took 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +49,12 @@ class Turns:
     """The drive is this one's: admitted to, its settings pinned.
 
     `depth` is the device queue depth with NCQ on, None for a drive without it; `writes` whether
-    it may be written to; `reach` how far on it replays have come.
+    it may be written to; `reach` how far on it replays have come; `vetting` what is known of its
+    surroundings.
     """
 
     visit: "OpenVisit"
+    vetting: "Vetting"
     depth: int | None
     writes: bool
     reach: Reach
@@ -74,10 +88,29 @@ class Turns:
             self.visit.station.live.show(
                 f"  {self.visit.visit.cell.id}: {said}: {len(trace)} requests under way"
             )
-            host, node = self.visit.station.host, self.visit.drive.node
-            done[side] = replay(host, node, trace, asked.in_flight, timing, writes=self.writes)
+            done[side] = self._replayed(said, trace, asked.in_flight, timing)
             self._keep(said, done[side])
         return Round(off=done[0], on=done.get(1))
+
+    def _replayed(self, said: str, trace: Trace, in_flight: int, timing: Timing) -> Replayed:
+        """One replay, void by the name of each check around it that failed, as slices are."""
+        visit, drive = self.visit, self.visit.drive
+        host, vetting = visit.station.host, self.vetting
+        before = look(host, vetting.around, before=True)
+        done = replay(host, drive.node, trace, in_flight, timing, writes=self.writes)
+        after = look(host, vetting.around, before=False)
+        bytes_ = int(trace.length[trace.kind <= WRITE].sum(dtype=np.int64))
+        # Part of a trace is meant to fill the link: what it loses is seen even so.
+        asked = Asked(bytes_, bytes_ / max(done.seconds, SHORTEST_S), sequential=True)
+        findings = compare(vetting.pinned, before, after, asked)
+        if np.any(trace.kind == SYNC):
+            findings = tuple(_flushes_known(each, after) for each in findings)
+        cell, now = visit.visit.cell.id, time.time()
+        rows = [finding_row(cell, f"replay of {said}", now, each) for each in findings]
+        visit.station.record.add(*rows)
+        names = [each.name for each in failed(findings)]
+        busy = [FIO_CPU] if done.cpu > BUSY_THREAD else []
+        return replace(done, voids=(*names, *busy))
 
     def give_back(self) -> None:
         """The device queue depth as the kernel had it."""
@@ -94,13 +127,21 @@ class Turns:
     def _keep(self, which: str, seen: Replayed) -> None:
         """A run that is killed keeps what it has measured."""
         cell = self.visit.visit.cell
+        void = f"; VOID: {', '.join(seen.voids)}" if seen.voids else ""
         said = (
             f"reads: {seen.reads.count} of {1e3 * seen.reads.mean_s:.6g} ms on average; "
             f"writes: {seen.writes.count} of {1e3 * seen.writes.mean_s:.6g} ms; "
-            f"in {seen.seconds:.6g} s"
+            f"in {seen.seconds:.6g} s{void}"
         )
         name = f"replay on {cell.id} of {which}"
         self.visit.station.record.add(Environment(rig=cell.rig, name=name, value=said))
+
+
+def _flushes_known(found: Finding, after: Conditions) -> Finding:
+    """Flushes that a kernel before 5.5 does not count look like commands of somebody else."""
+    if found.name != OTHER_COMMANDS or after.io is None or after.io.flushes:
+        return found
+    return replace(found, outcome="unknown", found=f"{found.found}; the kernel counts no flushes")
 
 
 @contextmanager
@@ -116,8 +157,9 @@ def turns(visit: "OpenVisit", reach: Reach | None = None) -> Iterator[Turns]:
     admit_depths(visit, ())  # no NCQ is brought back that error handling has switched off
     writes = visit.spec.writes == "allowed" and station.run.allow_writes
     visit.admitted("write" if writes else "change a setting")
+    vetting = visit.pinned(random_read())
     settings.pin(station.host, station.journal, visit.drive)
-    opened = Turns(visit, depth, writes, reach or Reach())
+    opened = Turns(visit, vetting, depth, writes, reach or Reach())
     try:
         with put_back_after("the device queue depth", opened.give_back):
             yield opened
