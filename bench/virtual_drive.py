@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Literal
 
 import leadline
 from leadline.drive import queue_depth
@@ -29,6 +30,11 @@ wwn: 0x5000c5000000a001
 firmware: "1.0"
 capacity_bytes: 8589934592
 """
+ON_IDE = (
+    ("controllers:\n", "controllers:\n  - name: ide\n    driver: ata_piix\n"),
+    ("    controller: ahci\n", "    controller: ide\n"),
+    ("      bus: ahci\n", "      bus: ide\n"),
+)
 
 
 @dataclass
@@ -71,13 +77,13 @@ class UnderTest:
 
 @contextmanager
 def under_test(
-    folder: Path, profile: str, *, kernel_arguments: str | None = None
+    folder: Path, profile: str, *, bus: Literal["ahci", "ide"] = "ahci"
 ) -> Iterator[UnderTest]:
     """The drive of such a profile (what follows IDENTITY), for as long as the block lasts."""
     path = folder / "profile.yaml"
     path.write_text(IDENTITY + profile)
-    rig = load_rig(_rig_of_its_own(folder))
-    changes = Changes(profiles={SLOT: path}, kernel_arguments=kernel_arguments)
+    rig = load_rig(_rig_of_its_own(folder, bus))
+    changes = Changes(profiles={SLOT: path})
     try:
         with (
             virtual.running(rig, changes, say=lambda _: None),
@@ -90,14 +96,18 @@ def under_test(
         State(rig.name).forget()
 
 
-def _rig_of_its_own(folder: Path) -> Path:
-    """The packaged rig under another name: a user's stays alone, and benches do not meet."""
+def _rig_of_its_own(folder: Path, bus: str) -> Path:
+    """The packaged rig under another name: a user's stays alone, and benches do not meet.
+
+    On the bus "ide" its SATA drive is behind a controller that has no NCQ.
+    """
     name = made_up("bench")
     text = RIG.read_text()
     for old, new in (
         ("rig: virtual", f"rig: {name}"),
         ("leadline/virtual/virtual/", f"leadline/virtual/{name}/"),
         ("profile: profiles/", f"profile: {RIG.parent}/profiles/"),
+        *(ON_IDE if bus == "ide" else ()),
     ):
         text = text.replace(old, new)
     path = folder / f"{name}.yaml"

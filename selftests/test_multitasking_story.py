@@ -4,6 +4,7 @@ The judge, the traces and the drive model are the real ones; only the kernel and
 """
 
 from contextlib import nullcontext
+from dataclasses import replace as changed
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +12,20 @@ from typing import Any
 import pytest
 
 from bench import multitasking
-from bench.multitasking import ABOUT_ZERO, KINDS, REQUESTS, Gains, as_expected
-from bench.virtual_drive import IDENTITY
+from bench.multitasking import (
+    ABOUT_ZERO,
+    BASELINE,
+    KINDS,
+    LIKE_BASELINE,
+    REQUESTS,
+    Gains,
+    as_expected,
+    baseline_rows,
+    overall_as_expected,
+)
+from bench.virtual_drive import IDENTITY, SLOT, _rig_of_its_own
+from leadline.drive import queue_depth
+from leadline.inventory.rig import load_rig
 from leadline.judge_gain import look_at_gain
 from leadline.plans import Noise
 from leadline.statements import Gain
@@ -20,9 +33,10 @@ from leadline.trace.fitting import Reach
 from leadline.trace.gain import Estimate, gain_of, overall
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
-from leadline.trace.rounds import Replayed, ReplayedTrace, Times
+from leadline.trace.rounds import Replayed, ReplayedTrace, Round, Times
 from leadline.trace.trace import Trace
 from leadline.verdict.verdict import Outcome
+from leadline.virtual.machine import attachments
 from leadline.virtual.profile import Profile, load_profile
 from selftests.simulated_replay import SimulatedRounds
 
@@ -101,14 +115,65 @@ def test_the_bench_expects_just_that(found: dict[str, tuple[ReplayedTrace, ...]]
             for which, traces in found.items()
         }
 
-    assert as_expected(seen(0.02))
-    assert not as_expected(seen(0.02) | {"reorders": seen(0.02)["does not reorder"]})
-    assert not as_expected(seen(0.02) | {"does not reorder": seen(0.02)["reorders"]})
-    assert not as_expected(seen(0.02) | {"does not reorder": seen(0.02)["queueing costs"]})
-    assert not as_expected(seen(0.02) | {"queueing costs": seen(0.02)["does not reorder"]})
+    quick = seen(0.02)
+    alone = without_ncq(quick[LIKE_BASELINE])
+    assert as_expected(quick, alone)
+    assert overall_as_expected(quick)
+    assert not as_expected(quick | {"reorders": quick["does not reorder"]}, alone)
+    assert not as_expected(quick | {"does not reorder": quick["reorders"]}, alone)
+    assert not as_expected(quick | {"does not reorder": quick["queueing costs"]}, alone)
+    assert not as_expected(quick | {"queueing costs": quick["does not reorder"]}, alone)
     slow = seen(12.0)  # so long a way to the drive would explain it all
     assert slow["reorders"].by_transport == pytest.approx(0.5, abs=0.1)
-    assert not as_expected(slow)
+    assert not overall_as_expected(slow)
+
+
+def without_ncq(gains: Gains, slower: float = 1.0) -> Gains:
+    """The same disk with commands that are not queued, so many times as slow."""
+
+    def alone(round_: Round) -> Round:
+        off = round_.off
+        return Round(changed(off, reads=longer(off.reads), writes=longer(off.writes)), None)
+
+    def longer(times: Times) -> Times:
+        return Times(times.count, slower * times.mean_s)
+
+    rounds = {name: [alone(each) for each in of_one] for name, of_one in gains.rounds.items()}
+    return Gains(gains.transport_ms, rounds)
+
+
+def test_each_of_the_nine_has_a_row_with_the_sign_that_is_expected(
+    found: dict[str, tuple[ReplayedTrace, ...]],
+) -> None:
+    """One that has another is not lost in a mean of nine."""
+    one = {each.trace: each.rounds for each in found["reorders"]}
+    other = {each.trace: each.rounds for each in found["queueing costs"]}
+    name = next(iter(LOADS))
+    rows = Gains(0.02, one | {name: other[name]}).rows("positive")
+    assert list(rows) == list(LOADS)
+    assert [row["within_limits"] for row in rows.values()] == [False] + [True] * 8
+    assert rows[name]["expected"] == "positive"
+
+
+def test_the_baseline_has_a_row_for_each_of_the_nine(
+    found: dict[str, tuple[ReplayedTrace, ...]],
+) -> None:
+    """On a controller without NCQ it takes as long as the same disk does with NCQ off."""
+    like = Gains(0.02, {each.trace: each.rounds for each in found[LIKE_BASELINE]})
+    rows = baseline_rows(without_ncq(like, 1.1), like)
+    assert list(rows) == list(LOADS)
+    assert {row["over_ncq_off"] for row in rows.values()} == {1.1}
+    assert all(row["within_limits"] for row in rows.values())
+    for wrong in (without_ncq(like, 1.4), without_ncq(like, 0.6), like):
+        assert not any(row["within_limits"] for row in baseline_rows(wrong, like).values())
+
+
+def test_the_baseline_is_behind_an_ide_controller(tmp_path: Path) -> None:
+    rig = load_rig(_rig_of_its_own(tmp_path, BASELINE.bus))
+    spec = rig.drive(SLOT)
+    assert rig.controller_of(spec).driver == "ata_piix"
+    assert [each.bus for each in attachments(rig) if each.slot == SLOT] == ["ide"]
+    assert BASELINE.profile == KINDS[LIKE_BASELINE].profile
 
 
 def test_no_replay_of_the_bench_lies_where_another_has_read_whichever_load_it_was_of(
@@ -125,7 +190,8 @@ def test_no_replay_of_the_bench_lies_where_another_has_read_whichever_load_it_wa
 
     monkeypatch.setattr(multitasking, "under_test", lambda *_, **__: nullcontext(drive))
     monkeypatch.setattr(multitasking, "replay", replay)
-    monkeypatch.setattr(multitasking, "_transport_ms", lambda _: 1.0)
+    monkeypatch.setattr(multitasking, "_transport_ms", lambda *_: 1.0)
+    monkeypatch.setattr(queue_depth, "read", lambda *_: 0)
     names = list(LOADS)[:2]
     multitasking._gains(tmp_path, "reorders", KINDS["reorders"], (40, 2, names))
     reach = Reach()
