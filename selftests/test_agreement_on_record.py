@@ -12,9 +12,9 @@ from leadline.inventory.plan import Cell
 from leadline.judge import BLOCKS_ON_RECORD, SliceJudge
 from leadline.load.workload import random_read
 from leadline.quantities import Load
-from leadline.results.history import ENOUGH_SLICES, before, own_session, twins_sessions
+from leadline.results.history import ENOUGH_SLICES, before, own_session, twins, twins_sessions
 from leadline.results.record import Record
-from leadline.results.schema import CellRow, SliceRow, VerdictRow
+from leadline.results.schema import CellRow, OutcomeRow, SliceRow, VerdictRow
 from leadline.selection import CURVE_BUDGETS
 from leadline.statements import History, Recorded
 from leadline.verdict.verdict import Verdict
@@ -117,6 +117,20 @@ def test_what_was_measured_with_nothing_to_agree_with_is_on_record_afterwards() 
         assert first.load().at(offered=32).agrees_with(nobody, within=0.25)
     assert first.sides.count(SIDE) == 16
     assert first.spent == [pytest.approx(0.5 * len(first.sides))], "no verdict has it"
+
+
+def test_what_came_on_record_meanwhile_is_held_against_and_the_verdict_is_its_own() -> None:
+    """Of two drives on two workers: the slices that go on record are not those of the verdict."""
+    later = iter([None, of_twin(HEALTHY).find(SIDE)])
+    second = Settled(SliceDrive({32: 7000, 1: 1000}))
+    assert (
+        second.load()
+        .at(offered=32)
+        .agrees_with(History("a twin", lambda side: next(later)), within=0.25)
+    )
+    (verdict,) = second.verdicts
+    assert second.sides.count(SIDE) == 16 + verdict.count
+    assert second.spent == [pytest.approx(16.0)]
 
 
 def test_slices_that_are_too_short_are_lengthened_before_they_go_on_record() -> None:
@@ -307,7 +321,21 @@ def test_a_twin_is_another_drive_of_the_same_model_and_firmware_on_any_rig(keep:
     keep("run-2", "SN2", [2.0] * 4, model="OTHER")
     keep("run-3", "SN1", [3.0] * 4)
     assert found(keep("run-3", "SN1", []), own=False) == (1.0,) * 4
-    assert found(keep("run-3", "SN3", [4.0] * 4), own=False) == (4.0,) * 4, "of this very run"
+    now = keep("run-3", "SN3", [4.0] * ENOUGH_SLICES)
+    assert found(now, own=False) == (4.0,) * ENOUGH_SLICES, "of this very run"
+
+
+def test_a_twin_that_is_measured_just_now_is_not_on_record_yet(keep: Keep) -> None:
+    now = keep("run-1", "SN2", [1.0] * 6)
+    find = twins(now, CELL, "SN1").find
+    assert find(SIDE) is None
+    ended = {"node": "n", "outcome": "skipped", "message": "", "seconds": 1.0}
+    now.add(OutcomeRow(cell="SN2", claim="another", **ended))
+    assert find(SIDE) is None
+    now.add(OutcomeRow(cell="SN2", claim="c", **ended))
+    assert find(SIDE) is not None, "its test is over, and that is all there is"
+    assert twins(keep("run-1", "SN3", [2.0] * ENOUGH_SLICES), CELL, "SN1").find(SIDE) is not None
+    assert twins(keep("run-2", "SN4", []), CELL, "SN1").find(SIDE) is not None, "of an earlier run"
 
 
 def test_a_first_session_is_skipped_with_the_reason_and_the_next_has_a_record(

@@ -16,13 +16,12 @@ import pytest
 
 pytestmark = pytest.mark.must(ncq="required")
 
-LIMIT = "random_mix_depth_8_over_depth_1"
 LAYERS = [("ext4",), ("lvm",), ("raid10",), ("raid10", "lvm", "ext4")]
 
 
 @pytest.mark.soak
 @pytest.mark.drive_time(300)
-@pytest.mark.claim(LIMIT)
+@pytest.mark.claim("random_mix_depth_8_over_depth_1")
 @pytest.mark.parametrize("layers", LAYERS, ids="-".join)
 def test_a_busy_server_needs_the_queue_below_its_layers(random_mix_on, layers, expected):
     busy = random_mix_on(*layers)
@@ -42,7 +41,7 @@ def test_switching_ncq_off_costs_a_server_above_its_layers(random_mix_on, layers
 
 @pytest.mark.soak
 @pytest.mark.drive_time(600)
-@pytest.mark.claim("random_mix_no_dip", limit=LIMIT)
+@pytest.mark.claim("random_mix_no_dip", limit="random_mix_depth_8_over_depth_1")
 @pytest.mark.parametrize("layers", LAYERS, ids="-".join)
 def test_a_busy_server_meets_no_dip_above_its_layers(random_mix_on, layers):
     assert random_mix_on(*layers).curve(offered=128).has_no_dip()
@@ -50,7 +49,7 @@ def test_a_busy_server_meets_no_dip_above_its_layers(random_mix_on, layers):
 
 @pytest.mark.soak
 @pytest.mark.drive_time(300)
-@pytest.mark.claim("random_mix_no_collapse", limit=LIMIT)
+@pytest.mark.claim("random_mix_no_collapse", limit="random_mix_depth_8_over_depth_1")
 @pytest.mark.parametrize("layers", LAYERS, ids="-".join)
 def test_a_busy_server_keeps_its_best_rate_above_its_layers(random_mix_on, layers):
     assert random_mix_on(*layers).curve(offered=128).does_not_collapse(within=0.1)

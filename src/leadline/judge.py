@@ -7,7 +7,6 @@ that keeps what was measured.
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
 
 from leadline.claims import Claim, NothingOnRecord, Settled
 from leadline.diagnosis import of_ratio, slower_of
@@ -139,7 +138,9 @@ class SliceJudge:
             case Gain() as gain:
                 verdict = look_at_gain(gain, self.noise)
             case AsRecorded(recorded=None) as unheard:
-                self._put_on_record(unheard)
+                claim.statement = recorded = self._put_on_record(unheard)
+                self.now = self.begin()
+                said, verdict = self._settle_record(recorded)
             case AsRecorded() as recorded:
                 said, verdict = self._settle_record(recorded)
             case Arrival() as arrival:
@@ -182,7 +183,12 @@ class SliceJudge:
             told += (slower_of(said, differs), *self.tell_apart(said, differs, evidence))
         return said, replace(verdict, notes=(*verdict.notes, *told))
 
-    def _put_on_record(self, said: AsRecorded) -> NoReturn:
+    def _put_on_record(self, said: AsRecorded) -> AsRecorded:
+        """Measure what there was nothing to hold against, and look once more.
+
+        Of two drives that do so side by side, on two workers, the one that comes second finds what
+        the first has put there; raises NothingOnRecord for the first.
+        """
         plan, evidence, number = plan_of_record(said, self.noise), Evidence(self.slice_s), 0
         while len(evidence.blocks) < BLOCKS_ON_RECORD and evidence.spent_s < self.budget_s:
             numbers = range(number, number + FEWEST_BLOCKS)
@@ -204,6 +210,9 @@ class SliceJudge:
                 f"does would tell nothing of a queue: {NO_DIFFERENCE}: NCQ on over off is "
                 f"{gain.middle:.3g} [{gain.low:.3g}, {gain.high:.3g}]. See its NCQ ladder"
             )
+        found, beside = said.look_again()
+        if found is not None:
+            return replace(said, recorded=found, beside=beside)
         raise NothingOnRecord(
             f"nothing is on record of {said.whose} under {said.quantity}; what this drive does has "
             "been measured and is on record now"

@@ -37,6 +37,7 @@ from leadline.selection import (
     DRIVE_TIME_S,
     applies,
     check_marks,
+    compares_units,
     cuts_power,
     described,
     imply_purposes,
@@ -239,7 +240,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _place(item: pytest.Item, place: int, position: Mapping[str, int]) -> tuple[int, int, int]:
     """Where a test, collected as number `place`, stands among all.
 
-    A drive is flashed as seldom as can be.  Within a visit the files' order holds, but its error
+    A drive is flashed as seldom as can be.  Within a visit the files' order holds, but it is held
+    against others of its kind after its own tests, for they are on record then; its error
     counters are read when it has done everything else, and power is cut last: a drive that does
     not come back has then been asked everything.  The
     stations of regression claims are as near to the flash between them as can be, and the one
@@ -250,8 +252,9 @@ def _place(item: pytest.Item, place: int, position: Mapping[str, int]) -> tuple[
         return -1, 0, place
     at = position[visit.id]
     if stay is None:
-        return at, 3 if cuts_power(item) else 2 if reads_counters(item) else 1, place
-    return (at, 4, -place) if stay.ends_visit else (at, 0, place)
+        last = (compares_units(item), reads_counters(item), cuts_power(item))
+        return at, max(n * of for n, of in enumerate((True, *last), 1)), place
+    return (at, 5, -place) if stay.ends_visit else (at, 0, place)
 
 
 def _excuse_known_issues(item: pytest.Item, run: Run) -> None:

@@ -14,6 +14,7 @@ not been yet.  Saying something of it makes a `Claim`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from leadline.claims import Claim, Judge, stated
@@ -253,8 +254,9 @@ class Quantity:
                 raise Misuse(f"{self}.agrees_with({other}): rates without factors are on record")
             limit = share(within, "within")
             source = str(getattr(within, "source", ""))
-            found, beside = other.find(str(self)), other.beside(str(self))
-            said = AsRecorded(self, found, limit, other.of, source, beside)
+            look = partial(other.look, str(self))
+            found, beside = look()
+            said = AsRecorded(self, found, limit, other.of, source, beside, look)
             return stated(said, self.load.judge)
         self._comparable(other, "agrees with")
         if self.block_bytes != other.block_bytes:

@@ -138,6 +138,11 @@ def compares(item: pytest.Item) -> bool:
     return "stay" in getattr(item, "fixturenames", ())
 
 
+def compares_units(item: pytest.Item) -> bool:
+    """Whether a test holds a drive against others of its kind, by what they have on record."""
+    return "twins" in getattr(item, "fixturenames", ())
+
+
 def cuts_power(item: pytest.Item) -> bool:
     """Whether a test asks for a power cycle."""
     cuts = {"power_cycle", "abrupt_power_cycle", "verified_writes"}

@@ -133,6 +133,10 @@ class Beside:
     own: Recorded | None = None
 
 
+Found = tuple[Recorded | None, Beside | None]
+"""What is on record under a name, and what else there is beside it."""
+
+
 def _nothing_beside(name: str) -> Beside | None:
     return None
 
@@ -148,6 +152,10 @@ class History:
     find: "Callable[[str], Recorded | None]"
     beside: "Callable[[str], Beside | None]" = _nothing_beside
 
+    def look(self, name: str) -> Found:
+        """What is on record now, by a quantity's name."""
+        return self.find(name), self.beside(name)
+
     def __repr__(self) -> str:
         return self.of
 
@@ -157,7 +165,7 @@ class AsRecorded:
     """A quantity that differs by at most `within` from what another session measured.
 
     `recorded` is None where nothing is on record of `whose`; `beside` is None where that is the
-    drive itself.
+    drive itself.  `look_again` may find both later.
     """
 
     quantity: "Quantity"
@@ -166,6 +174,7 @@ class AsRecorded:
     whose: str
     source: str = ""
     beside: Beside | None = None
+    look_again: "Callable[[], Found]" = lambda: (None, None)
 
     @property
     def load(self) -> "Load":

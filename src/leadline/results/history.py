@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, aliased
 
 from leadline.odd_one import tells
 from leadline.quantities import NCQ_OFF
-from leadline.results.schema import CellRow, SliceRow, VerdictRow
+from leadline.results.schema import CellRow, OutcomeRow, SliceRow, VerdictRow
 from leadline.statements import Beside, History, Recorded
 from leadline.verdict.verdict import Outcome
 
@@ -61,11 +61,15 @@ def own_session(record: "Record", cell: "Cell", serial: str, side: str) -> Recor
 def twins_sessions(record: "Record", cell: "Cell", serial: str, side: str) -> list[Recorded]:
     """The same of every other drive of this model and firmware on any rig, this run's too.
 
+    One that another worker of this run is measuring just now is not on record yet.
+
     The fullest first, and the newest of those; without those that do not tell a queue from none,
     where any does.
     """
     of_each = _best_of_each(record, cell, serial, side, own=False).values()
-    found = sorted(of_each, key=_worth, reverse=True)
+    found = sorted(
+        (one for one in of_each if _is_whole(record, one, side)), key=_worth, reverse=True
+    )
     return [each for each in found if tells(each)] or found
 
 
@@ -104,6 +108,22 @@ def _recorded(session: Session, run: str, name: str, whose: str, side: str) -> R
         name,
         tuple(row.rate for row in alone),
     )
+
+
+def _is_whole(record: "Record", found: Recorded, side: str) -> bool:
+    """Whether a session has as many slices as a first one, or is over: its test has ended."""
+    if found.run != record.run_id or len(found.rates) >= ENOUGH_SLICES:
+        return True
+    of_side = select(SliceRow.claim).where(
+        SliceRow.run == found.run, SliceRow.cell == found.cell, SliceRow.side == side
+    )
+    over = select(OutcomeRow.id).where(
+        OutcomeRow.run == found.run,
+        OutcomeRow.cell == found.cell,
+        OutcomeRow.claim.in_(of_side),
+    )
+    with record.reading() as session:
+        return session.scalars(over.limit(1)).first() is not None
 
 
 def _clean(run: str, cell: str, side: str) -> Select[float, float]:
