@@ -65,7 +65,7 @@ _OF_FLASH = {
     "random_mix_depth_8_over_depth_1",
     "random_mix_ncq_off_over_on",
 }
-_OF_SSD = frozenset(_EACH | _OF_FLASH | {"ncq_ladder_holds", "refill_16_gb_s"})
+_OF_SSD = frozenset(_EACH | _OF_FLASH | {"ncq_ladder_holds", "read_mb_per_s", "refill_16_gb_s"})
 NEEDED: Mapping[str, frozenset[str]] = {
     "ssd": _OF_SSD,
     "disk": frozenset(_EACH | {"ncq_ladder_holds", "multitasking_gain"}),
