@@ -18,7 +18,8 @@ class SliceDrive:
 
     `spoilt_depth` is the only depth that it voids, when given; `stalled` are the places of
     slices in which hardly anything completes; after `slows_after` slices all rates are a
-    hundredth.  `arrived` is what it was sent in a slice that is watched.
+    hundredth.  `counted`: the kernel counts what it holds.  `arrived` is what it was sent
+    in a slice that is watched.
     """
 
     rates: dict[int, float]
@@ -30,6 +31,7 @@ class SliceDrive:
     slows_after: int | None = None
     drain_s: float = 0.0
     error: str = ""
+    counted: bool = False
     arrived: Arrived = HALVES
     settings: list[SliceSetting] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
@@ -71,5 +73,6 @@ class SliceDrive:
             fio_version="fio-3.33",
             error=self.error,
             voids=voids,
+            drive_depth=float(min(depth, setting.offered_depth)) if self.counted else None,
             arrived=self.arrived if setting.watched else None,
         )

@@ -1,11 +1,12 @@
 """What a claim's evidence says of the slices in it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from leadline.evidence import Block, Evidence
-from leadline.load.slices import SliceSetting
+from leadline.evidence import Block, Evidence, waited_in_host
+from leadline.load.slices import SliceSetting, offered_for
 from leadline.load.workload import random_read
 from selftests.slice_drive import SliceDrive
 
@@ -21,6 +22,25 @@ def test_what_the_drive_held_is_averaged_by_depth() -> None:
     evidence = Evidence(0.5)
     evidence.take([pair(7.8, 1.0), pair(7.9, 0.98)])
     assert evidence.held() == "the drive held 0.99 at depth 1, 7.85 at depth 8 on average"
+
+
+@pytest.mark.parametrize(
+    ("depths", "said"),
+    [
+        ((8, 1), "127 of 128 at depth 1, 120 of 128 at depth 8 on average"),
+        (range(1, 33), "127 of 128 at depth 1, and 96 of 128 at depth 32, on average"),
+    ],
+)
+def test_what_waited_in_the_host_is_told_where_more_is_offered_than_usual(
+    depths: Sequence[int], said: str
+) -> None:
+    drive = SliceDrive(dict.fromkeys(depths, 1000.0), counted=True)
+    many = drive.measure(random_read(), [SliceSetting(depth, 128) for depth in depths])
+    assert waited_in_host(many) == f"waited in the host: {said}"
+    few = [SliceSetting(depth, offered_for(depth)) for depth in depths]
+    assert waited_in_host(drive.measure(random_read(), few)) == ""
+    drive.counted = False
+    assert waited_in_host(drive.measure(random_read(), [SliceSetting(8, 128)] * 4)) == ""
 
 
 def taken(seconds: float, *rates: float) -> Evidence:

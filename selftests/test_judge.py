@@ -52,6 +52,17 @@ def judged(drive: SliceDrive, budget_s: float = 130.0) -> tuple[Load, Kept]:
     return Load(random_read(), judge, full_depth=32), kept
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_verdict_with_128_offered_says_how_much_waited_in_the_host(alone: bool) -> None:
+    """Of several drives below an array one alone is counted, and nobody knows what waited."""
+    reads, kept = judged(SliceDrive({8: 7000, 1: 1000}, counted=True))
+    assert isinstance(reads.judge, SliceJudge)
+    reads.judge.alone = alone
+    assert reads.at(depth=8, offered=128) >= 3 * reads.at(depth=1, offered=128)
+    said = "waited in the host: 127 of 128 at depth 1, 120 of 128 at depth 8 on average"
+    assert (said in kept.verdicts[0].notes) is alone
+
+
 def test_a_parallel_drive_passes_after_a_few_pairs() -> None:
     drive = SliceDrive({8: 7000, 1: 1000})
     reads, kept = judged(drive)

@@ -166,6 +166,13 @@ def test_a_collapse_past_32_is_seen_on_a_drive_that_holds_more() -> None:
     assert kept.verdicts[0].cause == "collapses above depth 64"
 
 
+def test_a_curve_with_128_offered_says_from_where_to_where_it_waited_in_the_host() -> None:
+    reads, kept = judged(replace(drive(), counted=True))
+    assert reads.curve(offered=128).has_no_dip()
+    waited = [note for note in kept.verdicts[0].notes if note.startswith("waited in the host")]
+    assert len(waited) == 1
+
+
 def test_a_curve_is_clean_where_its_depths_lie_apart() -> None:
     """The chord is taken where the depth lies: by the mean of 31 and 40, 32 would be a dip."""
     rates = {depth: 1000.0 * min(depth, 64) for depth in DEEP}

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
-from leadline.load.slices import ROUNDS, TOO_SHORT, VOID_MEANINGS, Slice
+from leadline.load.slices import ROUNDS, TOO_SHORT, VOID_MEANINGS, Slice, offered_for
 
 LONGEST_SLICE_S = 10.0
 UNCLEAN_SHARE = 0.25
 """Unclean blocks are measured again; when more than this share of them is, nothing counts."""
+WAITED, MOST_DEPTHS_TOLD = "waited in the host:", 3
 
 Block = tuple[Slice, ...]
 
@@ -64,6 +65,10 @@ class Evidence:
         said = [f"{fmean(seen):.3g} at depth {depth}" for depth, seen in sorted(counts.items())]
         return f"the drive held {', '.join(said)} on average" if said else ""
 
+    def waited(self) -> str:
+        """How much of what was offered waited in the host: see `waited_in_host`."""
+        return waited_in_host([each for block in self.blocks for each in block])
+
     def voids(self) -> tuple[str, ...]:
         """Why the evidence does not count, most frequent first; empty when it does."""
         measured = len(self.blocks) + self.dropped
@@ -74,6 +79,29 @@ class Evidence:
         return _said(
             Counter(name for block in self.blocks for each in block for name in each.voids)
         )
+
+
+def waited_in_host(slices: Sequence[Slice]) -> str:
+    """How much of what was offered the drive did not hold, in words; "" where nobody counted, or
+    where no more was offered than it takes to keep the drive's queue full.
+
+    Of slices on one drive by itself.  Of more than three depths the lowest and the deepest.
+    """
+    counts: dict[tuple[int, int], list[float]] = {}
+    for each in slices:
+        depth, offered = each.setting.device_depth, each.setting.offered_depth
+        if depth is None or each.drive_depth is None or offered <= offered_for(depth):
+            continue
+        counts.setdefault((depth, offered), []).append(offered - each.drive_depth)
+    if not counts:
+        return ""
+    said = [
+        f"{fmean(waiting):.3g} of {offered} at depth {depth}"
+        for (depth, offered), waiting in sorted(counts.items())
+    ]
+    if len(said) > MOST_DEPTHS_TOLD:
+        return f"{WAITED} {said[0]}, and {said[-1]}, on average"
+    return f"{WAITED} {', '.join(said)} on average"
 
 
 def _said(names: Counter[str]) -> tuple[str, ...]:

@@ -93,9 +93,10 @@ class SliceJudge:
     `noise` the rig's own; `remarks` is where whoever measures says what it saw, by a name,
     for the notes of the claim under way; `hunt` what a ratio that failed is followed by, for its
     notes too, and `tell_apart` what agreement with a record that failed is; `keep_spent` is told
-    of drive time, in seconds, that is part of no verdict.  `now` is the settling under way, or the
-    last one; `begin` gives the next.  A verdict depends on these, its statement and its slices
-    alone, so that it can be computed again (`leadline.recompute`).
+    of drive time, in seconds, that is part of no verdict.  `alone`: what the slices count in the
+    drive is all that was in flight below the host, for no other drive has a part of it.  `now` is
+    the settling under way, or the last one; `begin` gives the next.  A verdict depends on these,
+    its statement and its slices alone, so that it can be computed again (`leadline.recompute`).
     """
 
     cell: str
@@ -111,6 +112,7 @@ class SliceJudge:
     keep_spent: Callable[[float], None] = keep_no_time
     hunt: Hunt = no_hunt
     tell_apart: TellApart = tell_nothing
+    alone: bool = True
     now: Settling = field(init=False)
     remarks: dict[str, str] = field(default_factory=dict)
     _stated: list[Claim] = field(default_factory=list)
@@ -226,8 +228,8 @@ class SliceJudge:
             number += count
             verdict = self._look(plan, evidence, budget_s)
             if verdict is not None:
-                held = (evidence.held(),) if evidence.held() else ()
-                return replace(verdict, notes=(*verdict.notes, *held))
+                told = evidence.held(), evidence.waited() if self.alone else ""
+                return replace(verdict, notes=(*verdict.notes, *filter(None, told)))
             count = self._next_batch(plan, evidence, budget_s)
 
     def _batch(self, plan: Plan, seconds: float, numbers: Sequence[int]) -> list[Block]:

@@ -5,7 +5,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from leadline.depth_curve import Curve
-from leadline.evidence import LONGEST_SLICE_S, Evidence, needed_seconds
+from leadline.evidence import (
+    LONGEST_SLICE_S,
+    WAITED,
+    Evidence,
+    needed_seconds,
+    waited_in_host,
+)
 from leadline.load.slices import TOO_SHORT, VOID_MEANINGS, Slice, SliceSetting
 from leadline.plans import Plan, Progress, Rates, needed_by
 from leadline.price import price_of_curve, priced
@@ -42,11 +48,15 @@ _NO_SWEEP = f"{TOO_FEW}: the budget was spent while slices were made longer, and
 
 @dataclass(frozen=True)
 class Screen:
-    """A sweep and its drive time in seconds; None and why, when it does not count."""
+    """A sweep and its drive time in seconds; None and why, when it does not count.
+
+    `waited`: how much of what was offered waited in the host, in words.
+    """
 
     sweep: Sweep | None
     spent_s: float
     voids: tuple[str, ...] = ()
+    waited: str = ""
 
 
 def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
@@ -71,7 +81,7 @@ def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
         verdict = replace(verdict, notes=(*verdict.notes, price_of_curve(spent + more_s)))
     failed = [each.depth for each, found in verdicts.items() if found.outcome is Outcome.FAIL]
     verdict = replace(verdict, cause=f"dip at depth {failed[0]}" if failed else "")
-    return _with_shape(verdict, screen.sweep, said.curve)
+    return _with_shape(verdict, screen, screen.sweep, said.curve)
 
 
 def ends_confirming(verdict: Verdict, spent_s: float, budget_s: float) -> bool:
@@ -97,7 +107,7 @@ def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     if verdict.outcome is Outcome.FAIL:
         keeps = last_that_keeps(screen.sweep)
         verdict = replace(verdict, cause=f"collapses above depth {keeps}")
-    return _with_shape(verdict, screen.sweep, said.curve)
+    return _with_shape(verdict, screen, screen.sweep, said.curve)
 
 
 def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> Screen:
@@ -130,7 +140,8 @@ def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> S
             continue
         sweep = sweep_of([[(depth, each.rate) for depth, each in one.items()] for one in passes])
         if over or tolerance is None or not another_pass(sweep, tolerance):
-            return Screen(sweep, spent)
+            ran = [each for one in passes for each in one.values()] if judge.alone else []
+            return Screen(sweep, spent, waited=waited_in_host(ran))
 
 
 def _still_to_screen_s(screen: Screen, sweep: Sweep, tolerance: float) -> float:
@@ -238,10 +249,12 @@ def _void(screen: Screen, threshold: float) -> Verdict:
     )
 
 
-def _with_shape(verdict: Verdict, sweep: Sweep, of: Curve) -> Verdict:
+def _with_shape(verdict: Verdict, screen: Screen, sweep: Sweep, of: Curve) -> Verdict:
     """What a report wants to know besides; none of it has decided anything."""
     curve = sweep.curve
     best = max(curve, key=lambda depth: curve[depth])
     shape = knee_in_words(knee(sweep), of.load.channels)
     note = f"the sweep: {shape}; best {curve[best]:.4g} requests/s at depth {best}"
-    return replace(verdict, notes=(*verdict.notes, note))
+    told = any(each.startswith(WAITED) for each in verdict.notes)
+    waited = (screen.waited,) if screen.waited and not told else ()
+    return replace(verdict, notes=(*verdict.notes, note, *waited))

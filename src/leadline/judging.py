@@ -59,6 +59,7 @@ def judge_for(
         repeat=repeating(visit.station.run, visit.station.rig, whole_of(item)),
         noise=visit.noise(),
         keep_spent=keeping.spent,
+        alone=by is None,
         hunt=partial(hunt, visit) if by is None else no_hunt,
         tell_apart=partial(tell_apart, visit) if by is None else tell_nothing,
     )
