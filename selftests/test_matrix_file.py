@@ -163,6 +163,7 @@ def test_the_shipped_matrix_holds_what_its_evidence_says() -> None:
     few = matrix.limits_for("LEADLINE VSSD")["few_threads_ncq_on_over_off"].at_least
     assert few == 1.5, "the lowest that was recorded at depth 2 is 2.0"
     assert "threads_ncq_on_over_off" not in matrix.limits_by_class["hdd"], "some gain nothing"
+    assert matrix.model("INTEL SSDSC2BX016T4").channels == 8, "the knee of the sweep is held to it"
     issue, *_ = matrix.firmware("LEADLINE VSSD", "1.1").known_issues
     assert (issue.claim, issue.excuses) == ("depth_8_over_depth_1", True)
     assert matrix.firmware("LEADLINE VSSD", "1.0").known_issues == ()

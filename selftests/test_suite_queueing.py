@@ -157,6 +157,15 @@ def test_what_is_claimed_of_the_mix_on_the_drive_is_claimed_above_its_layers(
     assert "offered=128" in of_drive
 
 
+def test_the_curve_of_random_writes_is_held_to_no_limit_of_a_class() -> None:
+    judge = Ruling()
+    test = test_queue_depth.test_the_deepest_queue_keeps_half_of_the_best_rate_of_random_writes
+    cast(Callable[..., None], test)(Load(random_write(), judge, full_depth=32))
+    (said,) = (each.statement for each in judge.claims)
+    assert isinstance(said, NoCollapse)
+    assert (len(said.curve.points), said.within, said.source) == (32, 0.5, "")
+
+
 def test_random_writes_are_asked_of_whatever_has_a_limit_for_them() -> None:
     """The shipped matrix has one, of disks: a limit that no test asks for holds nobody to it."""
     claim = "random_write_depth_8_over_depth_1"
