@@ -113,7 +113,9 @@ def test_no_more_is_measured_than_the_record_can_be_held_against() -> None:
 def test_what_was_measured_with_nothing_to_agree_with_is_on_record_afterwards() -> None:
     first = Settled(SliceDrive({32: 7000, 1: 1000}))
     nobody = History("this drive's own record", lambda side: None)
-    with pytest.raises(NothingOnRecord, match=r"own record under .*is on record now"):
+    with pytest.raises(
+        NothingOnRecord, match=r"own record under .*is on record now: \d+ requests/s, \S+ MB/s"
+    ):
         assert first.load().at(offered=32).agrees_with(nobody, within=0.25)
     assert first.sides.count(SIDE) == 16
     assert first.spent == [pytest.approx(0.5 * len(first.sides))], "no verdict has it"

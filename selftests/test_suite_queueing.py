@@ -21,6 +21,7 @@ from selftests.vendor import MATRIX, run, vendor
 __all__ = ["vendor"]  # a fixture
 
 NEEDS_A_QUEUE = (
+    "filled_as_fast_as_before",
     "test_queue_depth.py",
     "test_streams.py",
     "test_multitasking.py",

@@ -7,6 +7,7 @@ that keeps what was measured.
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 from leadline.claims import Claim, NothingOnRecord, Settled
 from leadline.diagnosis import of_ratio, slower_of
@@ -215,9 +216,11 @@ class SliceJudge:
         found, beside = said.look_again()
         if found is not None:
             return replace(said, recorded=found, beside=beside)
+        rate = fmean(of_quantity for of_quantity, *_ in evidence.rates())
+        bandwidth = said.quantity.mb_per_s.in_unit(rate)
         raise NothingOnRecord(
             f"nothing is on record of {said.whose} under {said.quantity}; what this drive does has "
-            "been measured and is on record now"
+            f"been measured and is on record now: {rate:.4g} requests/s, {bandwidth:.4g} MB/s"
         )
 
     def carry_out(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict:
