@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench import fault_size, fault_twins, fault_whole
+from bench import fault_twins, fault_whole
 from bench.fault_case import FAULTY, Case
 from bench.fault_cases import CASES, UNTRIED
 from bench.fault_rig import Ran, hil, in_short, running, settings_of
@@ -56,7 +56,7 @@ class Tried:
 def measure(words: Sequence[str] = ()) -> dict[str, object]:
     """Each fault that `words` name, or all: what came of it.  A table, in Markdown, on stderr."""
     if list(words) == [SIZE]:
-        return fault_size.measure()
+        return tell_of_size()
     asked = _arguments(words)
     if asked.fault == [TWINS]:
         return fault_twins.measure()

@@ -83,7 +83,7 @@ def _listed(found: Mapping[str, Any]) -> str:
 
 STORIES: Mapping[int, Story] = {
     1: Story("the depth sweep", "half an hour", knee.measure),
-    2: Story("threads and streams", "three minutes", lambda _: queued_streams.measure()),
+    2: Story("threads and streams", "five minutes", lambda _: queued_streams.measure()),
     3: Story("the twins", "a quarter of an hour", lambda _: of_twins(fault_twins.measure())),
     4: Story("the desktop", "a quarter of an hour", lambda _: of_desktop(multitasking.measure())),
     5: Story("the large requests", "a minute", lambda _: fault_size.measure()),

@@ -14,6 +14,8 @@ from leadline.inventory.rig import Rig
 
 SLOT = "told"
 TRIES = 3
+DEADLINE_S = 7200.0
+"""Of one ask: a curve under a busy server, after a steady state that was long in coming."""
 """A busy machine makes verdicts void, which says nothing of the drive."""
 Right = Mapping[str, tuple[str, str]]
 """By claim: the outcome, and what must be found in what is said of it (a regular expression)."""
@@ -67,15 +69,14 @@ class Told:
         """What did not come as it must, in words."""
         for claim, (wanted, words) in self.asked.right.items():
             outcome, said = self.outcomes.get(claim, ("not run", ""))
-            first = said.partition("\n")[0]
             if outcome != wanted:
-                yield f"{claim}: {outcome}, expected {wanted}: {first}"
+                yield f"{claim}: {outcome}, expected {wanted}: {_first(said)}"
             elif not re.search(words, said):
-                yield f"{claim}: {outcome} without {words!r}: {first}"
+                yield f"{claim}: {outcome} without {words!r}: {_first(said)}"
 
 
 def tell(drive: Seeded, asked: Sequence[Asked], tries: int = TRIES) -> list[Told]:
-    """Ask one drive, on a rig of its own; each of `asked` again where it is unsettled.
+    """Ask one drive, on a rig of its own; each of `asked` by itself, again where it is unsettled.
 
     Raises ValueError for a drive that is not in SLOT, and as `leadline.virtual.rig.running` does.
     """
@@ -90,11 +91,17 @@ def tell(drive: Seeded, asked: Sequence[Asked], tries: int = TRIES) -> list[Told
 def _settled(asked: Asked, rig: Rig, matrix: Path, results: Path, tries: int) -> Told:
     for number in range(1, tries + 1):
         with asked.meanwhile(rig):
-            told = Told(asked, hil(rig, matrix, results, asked.words), number)
+            told = Told(asked, hil(rig, matrix, results, asked.words, DEADLINE_S), number)
         if not told.is_unsettled:
             break
         print(f"try {number} of {tries}: {'; '.join(told.wrong())}", file=sys.stderr, flush=True)
     return told
+
+
+def _first(said: str) -> str:
+    """The first line, and what voids the evidence."""
+    first, *more = said.split("\n")
+    return "; ".join([first, *(line.strip() for line in more if line.startswith("  void: "))])
 
 
 def interval(verdict: Mapping[str, Any]) -> str:

@@ -11,7 +11,9 @@ from bench import __main__ as front
 
 PARTS = {"fault_size", "fault_twins", "fault_whole", "knee", "queued_streams"}
 """What is measured by words of `faults` or `stories`, and by no name of its own."""
-TIME = re.compile(r"\((a second|a minute|minutes|\d+ minutes|half an hour|an hour|hours)\)$")
+TIME = re.compile(
+    r"\((a second|a minute|minutes|\d+ minutes|a quarter of an hour|half an hour|an hour|hours)\)$"
+)
 
 
 def measuring() -> set[str]:

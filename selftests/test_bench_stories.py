@@ -53,9 +53,12 @@ def of_sweep(
     ratio: float = 7.6, curve: Mapping[str, Any] = CURVE, said: str = DIP, **outcomes: str
 ) -> dict[str, Any]:
     disaster = {"estimate": ratio, "low": ratio - 0.1, "high": ratio + 0.1}
-    verdicts: dict[str, Mapping[str, Any]] = {knee.DISASTER: disaster, knee.NO_DIP: curve}
-    found = came(knee.asked(19), verdicts, {knee.NO_DIP: said}, outcomes)
-    return knee.figures_of(found, 19)
+    shallow, swept = knee.asked(19)
+    return knee.figures_of(
+        came(shallow, {knee.DISASTER: disaster}, outcomes=outcomes),
+        came(swept, {knee.NO_DIP: curve}, {knee.NO_DIP: said}, outcomes),
+        19,
+    )
 
 
 def test_the_sweeps_knee_dip_and_disaster_are_told() -> None:
@@ -114,12 +117,12 @@ def test_a_storys_rig_matrix_and_profile_can_be_read(tmp_path: Path, drive: Seed
 def of_streams(
     threads: float = 7.5, streams: float = 0.24, said: str = SLOWER, **outcomes: str
 ) -> dict[str, Any]:
-    verdicts: dict[str, dict[str, Any]] = {
-        queued_streams.THREADS: {"estimate": threads, "low": threads - 1, "high": None},
-        queued_streams.STREAMS: {"estimate": streams},
-    }
-    given = {queued_streams.STREAMS: said}
-    return queued_streams.figures_of(came(queued_streams.ASKED, verdicts, given, outcomes))
+    gained = {"estimate": threads, "low": threads - 1, "high": None}
+    lost, given = {"estimate": streams}, {queued_streams.STREAMS: said}
+    return queued_streams.figures_of(
+        came(queued_streams.GAINED, {queued_streams.THREADS: gained}, outcomes=outcomes),
+        came(queued_streams.LOST, {queued_streams.STREAMS: lost}, given, outcomes),
+    )
 
 
 def test_threads_gain_streams_lose_and_the_layer_is_named() -> None:
@@ -288,7 +291,7 @@ def test_what_is_void_is_asked_again_with_the_rig_as_it_was(
         entered.append(rig)
         yield
 
-    asked = replace(queued_streams.ASKED, meanwhile=meanwhile)
+    asked = replace(queued_streams.LOST, meanwhile=meanwhile)
     ends = iter(["inconclusive"] * void + ["fail"] * 9)
     monkeypatch.setattr(told, "running", running)
     monkeypatch.setattr(
@@ -299,11 +302,21 @@ def test_what_is_void_is_asked_again_with_the_rig_as_it_was(
     assert found.is_unsettled is (void > 2)
 
 
+def test_what_voids_the_evidence_is_told_with_the_outcome() -> None:
+    said = "INCONCLUSIVE (void): a on b\n  rate: 3\n  void: busy: the rig had other work"
+    claim = queued_streams.THREADS
+    (wrong,) = came(queued_streams.GAINED, {}, {claim: said}, {claim: "inconclusive"}).wrong()
+    assert wrong == (
+        f"{claim}: inconclusive, expected pass: INCONCLUSIVE (void): a on b; "
+        "void: busy: the rig had other work"
+    )
+
+
 def test_another_slot_than_the_one_that_is_looked_at_is_refused() -> None:
     with pytest.raises(ValueError, match="the drive is in 'other'"):
         told.tell(Seeded("other"), [])
 
 
 def test_the_sizes_are_a_line_of_the_faults_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fault_size, "measure", of_size)
+    monkeypatch.setattr(faults, "tell_of_size", of_size)
     assert faults.measure(["size"])["binding"] == of_size()["binding"]
