@@ -24,6 +24,7 @@ from bench import fault_twins, fault_whole
 from bench.fault_case import FAULTY, Case
 from bench.fault_cases import CASES, UNTRIED
 from bench.fault_rig import Ran, hil, in_short, running, settings_of
+from bench.fault_size import measure as tell_of_size
 from leadline.results.record import FILE_NAME
 
 SIZE = "size"

@@ -14,9 +14,9 @@ from leadline.inventory.rig import Rig
 
 SLOT = "told"
 TRIES = 3
+"""A busy machine makes verdicts void, which says nothing of the drive."""
 DEADLINE_S = 7200.0
 """Of one ask: a curve under a busy server, after a steady state that was long in coming."""
-"""A busy machine makes verdicts void, which says nothing of the drive."""
 Right = Mapping[str, tuple[str, str]]
 """By claim: the outcome, and what must be found in what is said of it (a regular expression)."""
 

@@ -56,6 +56,6 @@ def test_the_wall_time_of_a_verdict_is_whole_and_the_hunt_is_apart(
 
 
 def test_a_rig_of_the_benchs_own_has_the_one_visit(tmp_path: Path) -> None:
-    run = run_on(tmp_path, load_rig(_rig_of_its_own(tmp_path)))
+    run = run_on(tmp_path, load_rig(_rig_of_its_own(tmp_path, "ahci")))
     (visit,) = run.visits
     assert (visit.cell.slot, visit.cell.firmware, visit.installed) == (SLOT, "1.0", True)
