@@ -63,10 +63,15 @@ def test_what_the_plan_warns_of_is_said_once_before_the_run(
     vendor: pytest.Pytester, words: tuple[str, ...]
 ) -> None:
     vendor.makepyfile("def test_a(visit): pass")
-    lines = run(vendor, *words).stdout.lines
-    (at,) = (n for n, line in enumerate(lines) if "controllers[sas3008]: found no rig" in line)
-    assert lines[at].startswith(WARNING)
+    issue = "- claim: depth_8_over_depth_1\n"
+    text = MATRIX.read_text().replace("image: rigs/", f"image: {MATRIX.parent}/rigs/")
+    expired = vendor.path / "expired.yaml"
+    expired.write_text(text.replace(issue, f"{issue}            expires: 2001-02-03\n", 1))
+    lines = run(vendor, f"--matrix={expired}", *words).stdout.lines
+    (at,) = (n for n, line in enumerate(lines) if "excuses nothing any more" in line)
+    assert lines[at].startswith(f"{WARNING}{expired}:"), lines[at]
     assert at < next(n for n, line in enumerate(lines) if line.startswith(f"{HEAD}3 visits"))
+    assert not any("found no rig" in line for line in lines), "that is of other benches"
 
 
 def test_what_is_left_out_for_want_of_a_key_is_said_with_several_workers_too(

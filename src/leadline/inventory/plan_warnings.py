@@ -4,26 +4,21 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from leadline.inventory.claim_names import unknown_claims
-from leadline.inventory.coverage import Coverage, coverage
+from leadline.inventory.coverage import Coverage
 from leadline.inventory.issues import expired_excuses
 from leadline.inventory.matrix import Matrix
-from leadline.inventory.plan import controller_name, survey
 from leadline.inventory.rig import Rig
 from leadline.inventory.unbound import unbound
 
 
 def plan_warnings(rigs: Sequence[Rig], matrix: Matrix, today: date) -> Iterator[str]:
-    """Excuses that have expired, names that nothing here goes by, and controllers that no rig has.
+    """Excuses that have expired, and names that nothing goes by: what a run says before it begins.
 
-    Raises Misuse as `plan.survey` does.
+    Not the controllers that no rig has: a matrix serves more benches than a run has rigs.
     """
     yield from expired_excuses(matrix, today)
     yield from unknown_claims(matrix)
     yield from unbound(matrix, rigs)
-    there = {controller_name(spec, matrix) for rig in rigs for spec in rig.controllers}
-    if any(each.name not in there for each in matrix.controllers):
-        visits, gaps = survey(rigs, matrix)
-        yield from absent(matrix, coverage(rigs, matrix, visits, gaps))
 
 
 def absent(matrix: Matrix, covered: Coverage) -> Iterator[str]:
