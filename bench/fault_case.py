@@ -22,7 +22,7 @@ MIX = "random_mix_depth_8_over_depth_1"
 MIX_NO_DIP, MIX_NO_COLLAPSE = "random_mix_no_dip", "random_mix_no_collapse"
 WORDS = {
     EIGHT: "depth_8_is",
-    OFF: "switching_ncq_off",
+    OFF: "switching_ncq_off_costs_what",
     NO_DIP: "no_depth_is_slower",
     "no_collapse": "deepest_queue",
     ADVERTISED: "advertises",
@@ -35,8 +35,8 @@ WORDS = {
     READY: "ready_in_time",
     SIZE: "(arrive_as_large and 1024k)",
     MIX: "(busy_server_needs_the_queue and not layers)",
-    MIX_NO_DIP: "busy_server_meets_no_dip",
-    MIX_NO_COLLAPSE: "busy_server_keeps",
+    MIX_NO_DIP: "(busy_server_meets_no_dip and not layers)",
+    MIX_NO_COLLAPSE: "(busy_server_keeps and not layers)",
 }
 """By which words pytest chooses the test of each claim."""
 

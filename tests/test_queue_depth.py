@@ -79,7 +79,7 @@ def test_reads_and_writes_need_the_queue(random_mix, expected):
     assert random_mix.at(depth=8) >= limit * random_mix.at(depth=1)
 
 
-@pytest.mark.acceptance
+@pytest.mark.soak
 @pytest.mark.drive_time(600)
 @pytest.mark.claim("random_mix_no_dip", limit="random_mix_depth_8_over_depth_1")
 def test_reads_and_writes_meet_no_dip(random_mix):
@@ -87,7 +87,7 @@ def test_reads_and_writes_meet_no_dip(random_mix):
     assert random_mix.curve().has_no_dip()
 
 
-@pytest.mark.acceptance
+@pytest.mark.soak
 @pytest.mark.drive_time(300)
 @pytest.mark.claim("random_mix_no_collapse", limit="random_mix_depth_8_over_depth_1")
 def test_reads_and_writes_keep_their_best_rate(random_mix):
@@ -116,7 +116,7 @@ def test_a_busy_server_keeps_its_best_rate(random_mix):
     assert random_mix.curve(offered=128).does_not_collapse(within=0.1)
 
 
-@pytest.mark.acceptance
+@pytest.mark.soak
 @pytest.mark.drive_time(300)
 @pytest.mark.claim("random_write_no_collapse")
 @pytest.mark.no_limit

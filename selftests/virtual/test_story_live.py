@@ -4,7 +4,7 @@ import pytest
 
 from bench.stories import measure
 
-pytestmark = pytest.mark.measures
+pytestmark = [pytest.mark.measures, pytest.mark.long]
 
 
 def test_a_megabyte_asked_arrives_in_half_the_limit_is_named_and_hugepages_are_sent_whole() -> None:
