@@ -30,7 +30,8 @@ from leadline.power.wear import Cut, Toll
 
 TURN_S = 30.0
 """How long a cut that a run is in the middle of is waited for."""
-HOST_S = 10.0  # a host that hangs is what some come here for
+HOST_S = 30.0
+"""A host that hangs is what some come here for; one that is slow has what a run gives it."""
 Feeds = Literal["drive", "host"]
 
 
