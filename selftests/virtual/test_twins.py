@@ -8,7 +8,7 @@ from selftests.virtual.conftest import MakeRig
 from selftests.virtual.test_hil import hil
 from selftests.virtual.two_drives import two_drives
 
-pytestmark = [pytest.mark.measures, pytest.mark.slow]
+pytestmark = pytest.mark.alone
 
 NONCQ = "\nvirtual:\n  kernel_arguments: libata.force=2:noncq\n"
 
