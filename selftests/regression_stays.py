@@ -18,6 +18,14 @@ STAYS = tuple(
     Stay(visit, number, CANDIDATE, HOME.cell)
     for number, visit in enumerate((HOME, CANDIDATE, CANDIDATE, BACK), 1)
 )
+AGAIN = replace(CANDIDATE, n=4, after="1.0")
+HOME_AT_LAST = replace(HOME, n=5, after="1.1")
+TWO_ROUNDS = tuple(
+    Stay(visit, number, CANDIDATE, HOME.cell, rounds=2)
+    for number, visit in enumerate(
+        (HOME, CANDIDATE, CANDIDATE, BACK, BACK, AGAIN, AGAIN, HOME_AT_LAST), 1
+    )
+)
 
 
 def at_station(
@@ -25,12 +33,13 @@ def at_station(
     recorded: Sequence[AtStation] = (),
     says: dict[str, Said] | None = None,
     told: list[str] | None = None,
+    stays: Sequence[Stay] = STAYS,
 ) -> Released:
     """The released firmware as seen from a station, with what the others have recorded, and
     what the drive says of itself by firmware."""
     heard = says or {}
     return Released(
-        STAYS[number - 1],
+        stays[number - 1],
         lambda quantity: tuple(recorded),
         lambda cell: heard.get(cell.firmware),
         (told if told is not None else []).append,

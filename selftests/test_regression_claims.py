@@ -30,7 +30,7 @@ from leadline.verdict.verdict import Verdict
 from leadline.visiting import OpenVisit
 from selftests.calibrated import TimedDrive, calibration, kept_session
 from selftests.identify_images import image
-from selftests.regression_stays import CANDIDATE, HOME, at_station
+from selftests.regression_stays import CANDIDATE, HOME, TWO_ROUNDS, at_station
 from selftests.scsi_answers import answers, with_byte
 from selftests.slice_drive import SliceDrive
 from selftests.test_calibrate_visit import NOW_WITH
@@ -146,6 +146,27 @@ def test_a_rig_of_unknown_noise_settles_what_is_far_off_and_says_what_it_lacks()
         assert claimed(Judged(noise=unknown), at_station(4, others(0.2)))
 
 
+def test_a_second_round_settles_what_stations_differ_by_too_much_for_one_to_tell() -> None:
+    noise = Noise(sigma_d=0.0, sigma_session=0.01)
+    one, two = Judged(noise=noise), Judged(noise=noise)
+    loss = 0.056
+    with pytest.raises(Unsettled) as failure:
+        assert claimed(one, at_station(4, others(loss)))
+    first = str(failure.value).splitlines()[0]
+    assert "cannot tell a rate within 2.8% of the threshold" in first
+    assert "--rounds 2 tells one that is 2.2% from it; three sessions" in first
+    rates = [7000.0 * (1 - loss * (firmware == "candidate")) for firmware in TWO_ROUNDS[7].order]
+    recorded = [station(number, rate) for number, rate in enumerate(rates[:7], 1)]
+    with pytest.raises(NotJudgedHere, match="recorded at station 4 of 8"):
+        assert claimed(two, at_station(4, recorded[:3], stays=TWO_ROUNDS))
+    assert two.sides == [SIDE.format(4)] * 10, "an eighth of 40 s"
+    with pytest.raises(ClaimFailed, match=r"2 block\(s\) of four stations"):
+        assert claimed(two, at_station(8, recorded, stays=TWO_ROUNDS))
+    with pytest.raises(Unsettled, match=r"station 6 of 8, with 1\.1, recorded nothing"):
+        rest = [*recorded[:5], recorded[6]]
+        assert claimed(two, at_station(8, rest, stays=TWO_ROUNDS))
+
+
 def test_the_rate_that_a_calibration_measures_has_its_own_spread_between_sessions() -> None:
     """Others have the larger one: of requests one at a time, and of what was not calibrated."""
     noise = Noise(sigma_d=0.002, sigma_session=0.03, sigma_session_deep=0.003)
@@ -215,6 +236,9 @@ def test_a_stored_baseline_is_said_to_have_stood_in() -> None:
     assert claimed(judged, released)
     note = "baseline: 1.0 was not run again; what stood in: run 1; run 4"
     assert note in judged.verdicts[0].notes
+    with pytest.raises(Unsettled, match=r"cannot tell a rate within 8\.4%") as failure:
+        assert claimed(Judged(noise=Noise()), released)
+    assert "--rounds" not in str(failure.value), "what is stored is of one"
     assert judged.verdicts[0].drive_seconds == pytest.approx(20.0), "of the candidate's two"
 
 
@@ -306,6 +330,22 @@ def test_a_run_over_all_four_stations_fails_the_candidate_and_not_the_released(
     assert facts["explanation"].endswith(" test_regression.py::test_r"), "at all its stations"
     drive = [row for row in kept(compared.bench.folder, "phases") if row["name"] == "drive"]
     assert sum(row["seconds"] for row in drive) == pytest.approx(verdict["drive_seconds"])
+    results = read_run(compared.bench.folder / "results", "run-1")
+    (row,) = results.verdicts
+    assert differences(row, results.slices[row.settling]) == ()
+
+
+def test_a_run_of_two_rounds_is_judged_once_at_the_last_of_eight_stations(
+    compared: Compared,
+) -> None:
+    compared.run, compared.slower = replace(compared.run, rounds=2), 0.06
+    with pytest.raises(ClaimFailed, match=r"2 block\(s\) of four stations"):
+        compared.all_stations()
+    slices = kept(compared.bench.folder, "slices")
+    assert [(row["cell"][-3:], row["side"]) for row in slices[::10]] == [
+        (firmware, SIDE.format(number))
+        for number, firmware in enumerate(("1.0", "1.1", "1.1", "1.0") * 2, 1)
+    ]
     results = read_run(compared.bench.folder / "results", "run-1")
     (row,) = results.verdicts
     assert differences(row, results.slices[row.settling]) == ()

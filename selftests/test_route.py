@@ -50,6 +50,21 @@ def test_home_candidate_home_makes_a_block_in_two_flashes() -> None:
     assert (back.n, back.after) == (3, "c1")
 
 
+def test_each_further_round_is_a_block_more_in_two_flashes() -> None:
+    route = route_of(drive("1.0", "c1", c1="1.0"), rounds=2)
+    assert ids(route.visits) == ["1.0", "c1", "1.0-visit3", "c1-visit4", "1.0-visit5"]
+    assert stations(route) == [
+        *("1.0-station1", "c1-station2", "c1-station3", "1.0-visit3-station4"),
+        *("1.0-visit3-station5", "c1-visit4-station6", "c1-visit4-station7", "1.0-visit5-station8"),
+    ]
+    assert [stay.ends_visit for stay in route.stays] == [True, False] * 4
+    assert [stay.judges for stay in route.stays] == [False] * 7 + [True]
+    assert len(route.comparisons) == 1, "however often"
+    mirrored = route_of(drive("1.0", "c1", home="c1", c1="1.0"), rounds=2)
+    measured = [Station("d", stay.order[stay.number - 1], (1.0,)) for stay in mirrored.stays]
+    assert len(blocks_of(measured)[0]) == 2
+
+
 def test_a_drive_that_came_with_the_candidate_ends_with_it() -> None:
     route = route_of(drive("1.0", "c1", home="c1", c1="1.0"))
     assert ids(route.visits) == ["c1", "1.0", "c1-visit3"]
@@ -125,10 +140,13 @@ REVISIONS = ("1.0", "1.1", "1.2", "1.3")
     held=st.dictionaries(st.sampled_from(REVISIONS), st.sampled_from((*REVISIONS, "0.1"))),
     home=st.sampled_from(REVISIONS),
     order=st.permutations(REVISIONS),
+    rounds=st.integers(1, 3),
 )
-def test_whatever_the_matrix_compares(held: dict[str, str], home: str, order: list[str]) -> None:
+def test_whatever_the_matrix_compares(
+    held: dict[str, str], home: str, order: list[str], rounds: int
+) -> None:
     plan = drive(*order, home=home, **held)
-    route = route_of(plan)
+    route = route_of(plan, rounds=rounds)
     first_visits = [visit.cell for visit in route.visits if visit.after is None]
     assert sorted(first_visits, key=str) == sorted((visit.cell for visit in plan), key=str)
     assert route.visits[0].cell == plan[0].cell, "what is on the drive comes first"
@@ -139,6 +157,7 @@ def test_whatever_the_matrix_compares(held: dict[str, str], home: str, order: li
     place = {visit.id: n for n, visit in enumerate(route.visits)}
     wanted = {each for each, other in held.items() if other in REVISIONS and other != each}
     assert {candidate.firmware for candidate, _ in route.comparisons} == wanted
+    assert len(route.stays) == 4 * rounds * len(wanted)
     for start in range(0, len(route.stays), 4):
         four = route.stays[start : start + 4]
         first, second, third, fourth = (place[stay.visit.id] for stay in four)

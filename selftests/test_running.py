@@ -86,6 +86,22 @@ def test_a_drive_time_that_is_none_is_refused_before_any_is_spent(
         made(pytestconfig, drive_time=seconds)
 
 
+@pytest.mark.parametrize("rounds", [0, -1, 21])
+def test_rounds_that_are_none_or_take_a_day_are_refused(
+    pytestconfig: pytest.Config, rounds: int
+) -> None:
+    with pytest.raises(Misuse, match=rf"--rounds {rounds}: from 1 to 20, each of two flashes"):
+        made(pytestconfig, rounds=rounds)
+
+
+def test_rounds_and_what_is_stored_are_one_or_the_other(pytestconfig: pytest.Config) -> None:
+    with pytest.raises(Misuse, match=r"--rounds 2 with .*stored: .* leave one of them out"):
+        made(pytestconfig, rounds=2, baseline="stored")
+    _, run = made(pytestconfig, rounds=2)
+    assert " --rounds 2 " in repeating(run, run.rigs["virtual"], "x.py")
+    assert len(run.route.stays) == 2 * len(made(pytestconfig)[1].route.stays) > 0
+
+
 def test_the_second_key_for_flashing(pytestconfig: pytest.Config, tmp_path: Path) -> None:
     """A virtual rig needs none: its drives are files."""
     _, run = made(pytestconfig)

@@ -5,9 +5,9 @@ again around another judge.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from leadline.claims import Judge
 from leadline.depth_curve import Curve
@@ -133,12 +133,18 @@ class StoredRegression(_Stored):
     within: Annotated[float, Field(gt=0, lt=1)]
     released: str
     candidate: str
-    order: Annotated[tuple[Firmware, ...], Field(min_length=STATIONS, max_length=STATIONS)]
-    number: Annotated[int, Field(ge=1, le=STATIONS)]
+    order: Annotated[tuple[Firmware, ...], Field(min_length=STATIONS)]
+    number: Annotated[int, Field(ge=1)]
     recorded: tuple[AtStation, ...]
     stored_baseline: bool
     source: str
     passed_over: str = ""
+
+    @model_validator(mode="after")
+    def _is_of_whole_rounds(self) -> Self:
+        if len(self.order) % STATIONS or self.number > len(self.order):
+            raise ValueError(f"station {self.number} of {len(self.order)}: a round has {STATIONS}")
+        return self
 
 
 Stored = StoredStatement | StoredArrival | StoredWithin | StoredGain | StoredRegression

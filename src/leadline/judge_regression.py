@@ -1,7 +1,7 @@
 """Has a candidate firmware become slower?  Slices from four stations show it, measured apart.
 
-At each station the same is done: as many slices of one quantity as a quarter of the claim's
-drive time has room for.  At the last one all four are judged.
+At each station the same is done: as many slices of one quantity as its share of the claim's
+drive time has room for.  At the last one all of them are judged.
 """
 
 import math
@@ -40,7 +40,7 @@ def settle_regression(judge: "SliceJudge", said: NotRegressed) -> Verdict:
     if not said.judged:
         raise NotJudgedHere(
             f"{len(here.rates)} slices of {said.quantity} with {said.revision_at(said.number)} "
-            f"recorded at station {said.number} of {STATIONS}"
+            f"recorded at station {said.number} of {len(said.order)}"
         )
     return look_at_stations(judge, said, (*said.recorded, here))
 
@@ -51,9 +51,9 @@ def look_at_stations(
     """The verdict by what the stations recorded; void, with the reason, unless all of them did."""
     found = {each.number: each for each in recorded}
     absent = [
-        f"{NO_STATION}: station {number} of {STATIONS}, with {said.revision_at(number)}, recorded "
-        f"{_too_few(found.get(number))}"
-        for number in range(1, STATIONS + 1)
+        f"{NO_STATION}: station {number} of {len(said.order)}, with {said.revision_at(number)}, "
+        f"recorded {_too_few(found.get(number))}"
+        for number in range(1, len(said.order) + 1)
         if number not in found or len(found[number].rates) < FEWEST_SLICES
     ]
     unclean = [void for each in recorded for void in each.voids]
@@ -80,16 +80,20 @@ def look_at_stations(
     if said.passed_over:
         notes.append(f"held against {said.released}: {said.passed_over}")
     verdict = replace(verdict, notes=(*verdict.notes, *notes))
-    return _with_least_told(verdict, sigma_session) if verdict.reason == "budget" else verdict
+    return _with_least_told(verdict, sigma_session, said) if verdict.reason == "budget" else verdict
 
 
-def _with_least_told(verdict: Verdict, sigma_session: float) -> Verdict:
+def _with_least_told(verdict: Verdict, sigma_session: float, said: NotRegressed) -> Verdict:
     """What no drive time tells: all there is to say where it lies so near, else a note."""
-    least = least_told(sigma_session)
+    rounds = len(said.order) // STATIONS
+    least, with_more = (least_told(sigma_session, each) for each in (rounds, 2 * rounds))
     told = (
         f"stations that differ by {sigma_session:.2%} between repeats cannot tell a rate within "
-        f"{least:.1%} of the threshold from one at it, whatever the drive time; {SESSIONS_TELL}"
+        f"{least:.1%} of the threshold from one at it, whatever the drive time; "
     )
+    if not said.stored_baseline:
+        told += f"--rounds {2 * rounds} tells one that is {with_more:.1%} from it; "
+    told += SESSIONS_TELL
     if verdict.estimate and abs(math.log(verdict.estimate / verdict.threshold)) <= least:
         return replace(verdict, shortage=told)
     return replace(verdict, notes=(*verdict.notes, told))
@@ -133,7 +137,7 @@ def _depths(said: NotRegressed, found: dict[int, AtStation]) -> list[str]:
 
 def _record(judge: "SliceJudge", said: NotRegressed) -> AtStation:
     """Slices until this station's share of the drive time is spent, and enough of them count."""
-    share = judge.budget_s / STATIONS
+    share = judge.budget_s / len(said.order)
     evidence = Evidence(judge.slice_s)
     measured: list[Slice] = []
     while evidence.spent_s < share or (

@@ -130,6 +130,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "and fresh (stored)",
     )
     group.addoption(
+        "--rounds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="how often a drive goes from the released firmware to a candidate and back: each "
+        "round takes two flashes, and what stations differ by counts 1/sqrt(N) (1)",
+    )
+    group.addoption(
         "--no-excuses",
         action="store_true",
         help="known issues of the firmware matrix excuse nothing",

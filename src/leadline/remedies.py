@@ -43,7 +43,7 @@ REMEDIES = {
     NOT_SEEN: "claim another milestone, such as ready",
     TOO_FEW: "raise --drive-time",
     IDENTICAL: "something answers in the drive's place, or results were copied: measure it again",
-    NO_STATION: "see how the tests at that station ended; they are run with the claim, all four",
+    NO_STATION: "see how the tests at that station ended; they are run with the claim, all of them",
     NO_DIFFERENCE: "claim it of a load that needs the queue, such as random reads; of a record, "
     "see how that drive stands (its NCQ ladder), and run the suite on it again",
     WHICH_IS_OFF: "run the suite on a third drive of this model and firmware, or see the notes",

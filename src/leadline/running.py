@@ -43,6 +43,8 @@ class Run:
     allow_flash: bool = False
     keep_firmware: bool = False
     stored_baseline: bool = False
+    rounds: int = 1
+    """How often a drive goes from what a candidate is held against to it and back."""
     by_hand: bool = False
     """Whether it is no session: the user says which firmware a drive is to have."""
     today: date = field(default_factory=run_day)
@@ -72,7 +74,7 @@ class Run:
         """
         from leadline.inventory.stations import route_of
 
-        return route_of(self.visits, stored_baseline=self.stored_baseline)
+        return route_of(self.visits, stored_baseline=self.stored_baseline, rounds=self.rounds)
 
     def drive_spec(self, visit: "Visit") -> "DriveSpec":
         """The rig file's entry of the drive that is visited."""
@@ -110,6 +112,8 @@ REPLAY_OPTION = "--trace-replay"
 """How `leadline trace replay` tells pytest what to replay: the name of a file."""
 MEASURED, STORED = "measured", "stored"
 """What a candidate is held against, as `--baseline` has it."""
+MOST_ROUNDS = 20
+"""Of `--rounds`, for each candidate: they take forty flashes."""
 RESULTS = Path("leadline-results")
 """Where results are kept unless `--results` says."""
 RECORDED = pytest.StashKey[bool]()
@@ -171,6 +175,14 @@ def _run(
     seconds = config.option.drive_time
     if seconds is not None and not 0.0 < seconds < math.inf:
         raise Misuse(f"--drive-time {seconds:g}: seconds, more than 0")
+    stored_baseline, rounds = config.option.baseline == STORED, config.option.rounds
+    if not 1 <= rounds <= MOST_ROUNDS:
+        raise Misuse(f"--rounds {rounds}: from 1 to {MOST_ROUNDS}, each of two flashes")
+    if stored_baseline and rounds > 1:
+        raise Misuse(
+            f"--rounds {rounds} with --baseline {STORED}: what is stored stands in for one round; "
+            "leave one of them out"
+        )
     return Run(
         id=run_id,
         command=shlex.join(sys.argv),
@@ -185,7 +197,8 @@ def _run(
         today=today,
         allow_flash=config.option.allow_flash,
         keep_firmware=config.option.keep_firmware,
-        stored_baseline=config.option.baseline == STORED,
+        stored_baseline=stored_baseline,
+        rounds=rounds,
     )
 
 
@@ -204,6 +217,8 @@ def repeating(run: Run, rig: "Rig", node_id: str) -> str:
         words += ["--drive-time", f"{run.drive_time_s:g}"]
     if run.stored_baseline:
         words += ["--baseline", STORED]
+    if run.rounds > 1:
+        words += ["--rounds", str(run.rounds)]
     if run.no_excuses:
         words.append("--no-excuses")
     if run.results != RESULTS.absolute():  # what is on record there may be held against

@@ -219,5 +219,5 @@ def _most_s(item: pytest.Item, run: Run) -> float:
     if compares(item):
         from leadline.verdict.regression import STATIONS
 
-        return budget_of(item, run).claim_s / STATIONS
+        return budget_of(item, run).claim_s / (STATIONS * run.rounds)
     return budget_of(item, run).claim_s

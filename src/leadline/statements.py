@@ -213,8 +213,8 @@ class AtStation:
 class NotRegressed:
     """A quantity of which a candidate keeps all but `within` of what the released firmware gave.
 
-    It is recorded at four stations, at which the drive has the firmwares of `order`, and
-    judged at the last one that is measured; this is station `number`, `recorded` what the
+    It is recorded at stations, four to a round, at which the drive has the firmwares of `order`,
+    and judged at the last one that is measured; this is station `number`, `recorded` what the
     others left.  With a `stored_baseline` the released firmware's are those of an earlier run.
     `passed_over` says why it is held against another than its predecessor, "" where it is not.
     """

@@ -60,6 +60,7 @@ All else goes to pytest (leadline hil -k depth -x -n 2), and to the suite:
   --keep-firmware        leave drives on the firmware that was tested last
   --drive-time SECONDS   what one claim may cost before it is inconclusive; a curve: 16 times that
   --baseline stored      hold candidates against what an earlier run stored of the released one
+  --rounds N             go from the released firmware to a candidate and back so often (1)
   --no-excuses           known issues of the firmware matrix excuse nothing
   --explain              print the explanation of claims that pass, too
 docs/reference/suite.md has more of them, and the fields of --json.
@@ -330,8 +331,14 @@ def _route(arguments: argparse.Namespace) -> Route:
     """How the drives go through their visits, by the plan."""
     rigs = [load_rig(path) for path in arguments.rig or [VIRTUAL_RIG]]
     visits = plan(rigs, load_matrix(arguments.matrix))
-    words = " ".join(arguments.rest).replace("=", " ")
-    return route_of(visits, stored_baseline=f"--baseline {STORED}" in words)
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    options.add_argument("--baseline")
+    options.add_argument("--rounds", type=int, default=1)
+    try:
+        asked, _ = options.parse_known_args(arguments.rest)
+    except argparse.ArgumentError as error:
+        raise Misuse(str(error)) from None
+    return route_of(visits, stored_baseline=asked.baseline == STORED, rounds=asked.rounds)
 
 
 def _rows(record: Record) -> list[SummaryRow]:

@@ -198,7 +198,7 @@ def _visit(visit: "Visit", planned: Planned) -> dict[str, Any]:
         "predecessor": firmware.predecessor,
         "drive_time_s": drive_time_s(cell, matrix),
         "against": visit.against,
-        "limits": {claim: limit.model_dump() for claim, limit in limits.items()},
+        "limits": limits,
         "known_issues": issues_of(cell, planned),
     }
 

@@ -76,4 +76,9 @@ def effort(visits: Sequence[Visit], route: Route, matrix: Matrix) -> Effort:
 
 
 def _flashes(visits: Sequence[Visit]) -> int:
-    return sum(step.does == "flash" for step in order(visits))
+    """How often the firmware changes from one visit to the next, and from the last to the first."""
+    return sum(
+        visit.cell.firmware != of_drive[n - 1].cell.firmware
+        for of_drive in by_drive(visits)
+        for n, visit in enumerate(of_drive)
+    )

@@ -3,25 +3,26 @@
 Two firmwares cannot be interleaved slice by slice.  A visit's end and the next one's start
 are *stations*, where a drive is measured with the firmware that it has: released, candidate,
 candidate, released, in the two flashes that it takes to come back to the first one.  A drive
-that came with the candidate has them the other way round.
+that came with the candidate has them the other way round.  Further rounds of the same four
+tell less from what stations differ by, at two flashes more each.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from leadline.inventory.plan import Cell, Visit
-from leadline.verdict.regression import ABBA, ABBA_MIRRORED, Firmware
+from leadline.verdict.regression import ABBA, ABBA_MIRRORED, STATIONS, Firmware
 
 
 @dataclass(frozen=True)
 class Stay:
-    """A drive at one station of four, counted from 1: the odd ones end a visit, the even ones
-    begin one.
+    """A drive at one station of the four of each round, counted from 1: the odd ones end a visit,
+    the even ones begin one.
 
     `candidate` is a visit to the cell that is held against that of `released`.  With
     a `stored_baseline` what is stored of the released firmware stands in for the first and the
-    last station, and the drive is measured with the candidate alone.
+    last station of one round, and the drive is measured with the candidate alone.
     """
 
     visit: Visit
@@ -29,6 +30,7 @@ class Stay:
     candidate: Visit
     released: Cell
     stored_baseline: bool = False
+    rounds: int = 1
 
     @property
     def id(self) -> str:
@@ -43,14 +45,13 @@ class Stay:
     @property
     def judges(self) -> bool:
         """Whether it is the last of those that are measured, where the claims are judged."""
-        return self.number == (3 if self.stored_baseline else 4)
+        return self.number == (3 if self.stored_baseline else STATIONS * self.rounds)
 
     @property
     def order(self) -> tuple[Firmware, ...]:
-        """Which of the two the drive has at each of the four stations."""
-        if self.candidate.installed and not self.stored_baseline:
-            return tuple(ABBA_MIRRORED)
-        return tuple(ABBA)
+        """Which of the two the drive has at each of the stations."""
+        mirrored = self.candidate.installed and not self.stored_baseline
+        return tuple(ABBA_MIRRORED if mirrored else ABBA) * self.rounds
 
 
 @dataclass(frozen=True)
@@ -75,16 +76,17 @@ class Route:
         return tuple(dict.fromkeys(pairs))
 
 
-def route_of(visits: Iterable[Visit], *, stored_baseline: bool = False) -> Route:
+def route_of(visits: Iterable[Visit], *, stored_baseline: bool = False, rounds: int = 1) -> Route:
     """How the drives go through the visits of a plan, in which each drive's stand together.
 
     A candidate is compared where the plan visits what it is held against, too, and the drive can
-    go back to that; by what is stored of that, wherever there is a candidate.
+    go back to that, there and back as often as there are `rounds`; by what is stored of that,
+    wherever there is a candidate.
     """
     if stored_baseline:
         return _by_what_is_stored(tuple(visits))
     drives = groupby(visits, key=lambda visit: (visit.cell.rig, visit.cell.slot))
-    parts = [_of_drive(tuple(own)) for _, own in drives]
+    parts = [_of_drive(tuple(own), rounds) for _, own in drives]
     return Route(
         tuple(visit for part in parts for visit in part.visits),
         tuple(stay for part in parts for stay in part.stays),
@@ -101,7 +103,7 @@ def _by_what_is_stored(visits: tuple[Visit, ...]) -> Route:
     return Route(visits, tuple(stays))
 
 
-def _of_drive(own: Sequence[Visit]) -> Route:
+def _of_drive(own: Sequence[Visit], rounds: int) -> Route:
     by_revision = {visit.cell.firmware: visit for visit in own}
     made: list[Visit] = []
     been: set[str] = set()  # firmware that it has been visited with
@@ -114,9 +116,10 @@ def _of_drive(own: Sequence[Visit]) -> Route:
             continue
         # From the firmware that the drive came with and back to it, where it is one of the two.
         outer, inner = (visit, released) if visit.installed else (released, visit)
-        first, second, third = (_next(made, been, each) for each in (outer, inner, outer))
-        at = enumerate((first, second, second, third), 1)
-        stays += [Stay(each, number, visit, released.cell) for number, each in at]
+        legs = [_next(made, been, each) for each in (outer, *(inner, outer) * rounds)]
+        # Each flash lies between two stations.
+        at = enumerate((each for pair in pairwise(legs) for each in pair), 1)
+        stays += [Stay(each, n, visit, released.cell, rounds=rounds) for n, each in at]
     return Route(tuple(made), tuple(stays))
 
 

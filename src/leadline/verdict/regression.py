@@ -219,10 +219,10 @@ def _share_left(sizes: Sequence[int]) -> float:
     return quantile / DRIFT_FACTOR * math.hypot(*sizes) / sum(sizes)
 
 
-def least_told(sigma_session: float) -> float:
-    """How far from its threshold, as a log, a rate must be for one block of stations to tell it,
-    however many slices they have."""
-    return DRIFT_FACTOR * _share_left([1]) * sigma_session
+def least_told(sigma_session: float, blocks: int = 1) -> float:
+    """How far from its threshold, as a log, a rate must be for that many blocks of stations to
+    tell it, however many slices they have."""
+    return DRIFT_FACTOR * _share_left([1] * blocks) * sigma_session
 
 
 def _notes(stations: int, blocks: int, sigma_session: float, spread: float) -> tuple[str, ...]:
