@@ -281,9 +281,16 @@ class Matrix(Entry):
 
     def entry(self, model: str) -> ModelSpec | None:
         """The entry of ``model``: the one that names it, else one whose glob it fits; or None."""
-        if model in self.place:
-            return self.models[self.place[model]]
-        return next((entry for entry in self._globs if fits(entry.model, model)), None)
+        if model not in self._entries:
+            named = self.place.get(model)
+            globs = (entry for entry in self._globs if fits(entry.model, model))
+            self._entries[model] = next(globs, None) if named is None else self.models[named]
+        return self._entries[model]
+
+    @cached_property
+    def _entries(self) -> dict[str, ModelSpec | None]:
+        """What was found before: a plan asks for each cell, and there are thousands."""
+        return {}
 
     def model(self, model: str) -> ModelSpec:
         """The entry of ``model``; Misuse when the matrix does not know it."""
@@ -334,7 +341,7 @@ class Matrix(Entry):
 
     @cached_property
     def _limits(self) -> dict[tuple[str, ...], Mapping[str, LimitSpec]]:
-        """What was found out before: a plan asks for each cell, and there are thousands."""
+        """The same of these."""
         return {}
 
     def issues_of(self, model: str, firmware: str, controller: str) -> tuple[KnownIssue, ...]:
