@@ -57,6 +57,37 @@ def test_what_stands_below_an_error_is_told_and_on_record(vendor: pytest.Pyteste
     assert row["message"] == "outlet 1 is stuck\n  and outlet 2 stays off"
 
 
+def test_a_ctrl_c_ends_the_run_whatever_goes_wrong_in_giving_things_back(
+    vendor: pytest.Pytester,
+) -> None:
+    vendor.makepyfile(
+        "from contextlib import suppress\n"
+        "import os, pytest, signal\n"
+        "from leadline.errors import RigTrouble\n"
+        "def interrupted():\n"
+        "    try:\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    finally:\n"
+        "        with suppress(OSError):\n"
+        "            raise OSError\n"
+        "        try:\n"
+        "            raise ValueError\n"
+        "        except ValueError as error:\n"
+        "            raise RigTrouble('the setting is in use') from error\n"
+        "@pytest.fixture\n"
+        "def lease(visit): interrupted()\n"
+        "def test_setup(lease): pass\n"
+        "def test_call(visit): interrupted()\n"
+        "def test_later(visit): open('later', 'w')\n"
+    )
+    for name in ("test_setup", "test_call"):
+        result = run(vendor, "-k", f"scsi1 and ({name} or test_later)")
+        assert result.ret == pytest.ExitCode.INTERRUPTED
+        assert not (vendor.path / "later").exists()
+    run(vendor, "-k", "scsi1 and test_later")
+    assert (vendor.path / "later").exists()
+
+
 def test_every_outcome_is_on_record_once(vendor: pytest.Pytester) -> None:
     skips = "\ndef test_not_here(visit):\n    pytest.skip('no')\n"
     vendor.makepyfile(OUTCOMES + skips + "def test_defect(visit):\n    1 / 0\n")

@@ -56,8 +56,11 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Give the report its outcome by the exception, and the verdicts as properties.
 
-    Of tests without a drive those that fail count, too.
+    Of tests without a drive those that fail count, too.  Raises KeyboardInterrupt where a Ctrl-C
+    is hidden by what went wrong in giving things back after it: the run ends all the same.
     """
+    if call.excinfo is not None and _hides_an_interrupt(call.excinfo.value):
+        raise KeyboardInterrupt from call.excinfo.value
     report = yield
     visit = visit_of(item)
     if visit is None and not report.failed:
@@ -80,6 +83,13 @@ def pytest_runtest_makereport(
             message = message_of(call.excinfo.value)
             report.longrepr = _said_once(item, f"{call.excinfo.typename}: {message}")
     return report
+
+
+def _hides_an_interrupt(error: BaseException) -> bool:
+    context = error.__context__
+    while context is not None and not isinstance(context, KeyboardInterrupt):
+        context = context.__context__
+    return context is not None
 
 
 def _said_once(item: pytest.Item, message: str) -> str:

@@ -5,7 +5,7 @@ Documentation/trace/ftrace.rst and events.rst of the kernel.
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from leadline.drive.bind import Drive
@@ -49,8 +49,13 @@ def instance(host: Host, drive: Drive) -> Iterator[str]:
     host.make_dir(path)
     try:
         yield path
-    finally:
-        host.remove_dir(path)
+    except BaseException:
+        # Whatever was under way may still have it open.  That would hide why it was broken off,
+        # a Ctrl-C too; the next run removes what is left.
+        with suppress(RigTrouble):
+            host.remove_dir(path)
+        raise
+    host.remove_dir(path)
 
 
 def forget(host: Host) -> list[str]:
