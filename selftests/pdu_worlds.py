@@ -1,5 +1,6 @@
 """A PDU before a virtual unit whose faults and plug are at hand: in memory, and on a real pty."""
 
+import math
 import os
 import threading
 import time
@@ -86,7 +87,7 @@ class InMemory:
 
     @contextmanager
     def unplugged(self, outage: Outage) -> Iterator[None]:
-        """It may be so after the block, too: nothing happens then, and no time passes."""
+        """One that would come after the block comes at its end, and spoils no later step."""
 
         def back() -> None:
             self.dialogue.faults.left_at = outage.left_at
@@ -95,6 +96,8 @@ class InMemory:
 
         self.line.unplug(outage.for_s, after_s=outage.after_s, when_back=back)
         yield
+        if self.line.time < self.line.gone_at < math.inf:
+            self.line.unplug(0.0, when_back=back)
 
     def begin_anew(self) -> None:
         self.pdu.close()
