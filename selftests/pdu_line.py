@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from unittest.mock import patch
 
 from leadline.errors import RigTrouble
@@ -64,7 +65,8 @@ class VirtualLine:
     @property
     def in_waiting(self) -> int:
         self._check()
-        return sum(len(text) for at, text in self.coming if at <= self.time)
+        here = takewhile(lambda piece: piece[0] <= self.time, self.coming)  # they come in order
+        return sum(len(text) for _, text in here)
 
     def read(self, size: int = 1, /) -> bytes:
         self._check()

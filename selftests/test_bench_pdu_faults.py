@@ -21,6 +21,7 @@ from bench.pdu_faults import (
 )
 from leadline.errors import RigTrouble
 from leadline.power.pdu import Pdu, Switched
+from selftests import pdu_worlds
 from selftests.pdu_specimens import SPECIMENS
 from selftests.pdu_worlds import in_memory
 from selftests.power_world import quick
@@ -115,6 +116,7 @@ def test_a_driver_that_does_wrong_is_found_out(
 
     monkeypatch.setattr(Pdu, "switch", switch)
     monkeypatch.setattr(pdu_faults, "rows", lambda _: iter([ROWS["silent for 2 inputs"]]))
+    monkeypatch.setattr(pdu_worlds, "COMES_ON_S", 5.0)
     found = measure([RPC3])
     assert found["wrong"] == [f"silent for 2 inputs on {RPC3}: {outcome}"]
     assert found["within_limits"] is False

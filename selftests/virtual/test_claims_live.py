@@ -54,6 +54,7 @@ def test_the_drive_holds_what_its_queue_depth_allows_and_that_is_counted(
     assert 7.0 <= deep <= 8.0
 
 
+@pytest.mark.long
 def test_a_figure_and_agreement(reads: Load, verdicts: list[Verdict]) -> None:
     assert reads.at(depth=8) >= 100
     assert reads.at(depth=16).agrees_with(reads.at(depth=24), within=0.15)

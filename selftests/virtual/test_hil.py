@@ -77,6 +77,7 @@ def test_first_light(make_rig: MakeRig, tmp_path: Path) -> None:
     assert not virtual.status(load_rig(rig).name)["running"]
 
 
+@pytest.mark.long
 def test_no_excuses_and_the_message_has_every_figure(make_rig: MakeRig, tmp_path: Path) -> None:
     rig = make_rig("no-excuses")
     code, summary, said = hil(rig, tmp_path, "--no-excuses", "-k", "VSSD-1.1 and depth_8")

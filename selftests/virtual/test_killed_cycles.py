@@ -31,7 +31,7 @@ from leadline.power.pdu import open_pdu
 from leadline.virtual import rig as virtual_rig
 from selftests.own_journals import LEADLINE
 
-KILLS = int(os.environ.get("LEADLINE_KILLS", "2"))
+KILLS = int(os.environ.get("LEADLINE_KILLS", "1"))
 HOST_KILLS = int(os.environ.get("LEADLINE_HOST_KILLS", "0"))
 SEED = int(os.environ.get("LEADLINE_SEED") or secrets.randbits(31))
 DEADLINE_S = 600.0  # with the boot of a host that does not come

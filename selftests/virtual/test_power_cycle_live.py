@@ -137,6 +137,7 @@ def test_a_drive_on_the_hosts_outlet(live: Live, abrupt: bool) -> None:
     assert all(live.outlets().values())
 
 
+@pytest.mark.long
 def test_a_firmware_that_is_expected_must_come_and_another_is_a_fault(live: Live) -> None:
     virtual_rig.flash(live.rig.name, "ssd1", PROFILES / "vssd-1.1.yaml")
     done = live.cycle(live.bound("ssd1"), live.outlet("host"), abrupt=True, expected_firmware="1.1")

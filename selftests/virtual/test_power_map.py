@@ -142,6 +142,7 @@ def hot_plugged(right: str) -> tuple[tuple[str, str], ...]:
     return tuple((right[right.index(start) : right.index(end)], "") for start, end in cuts)
 
 
+@pytest.mark.long
 def test_two_outlets_swapped_are_found_and_named_one_of_them_the_hosts(live: Live) -> None:
     path = live.file(*HOST_AND_SCSI1)
     wrong = path.read_text()

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.alone
 NONCQ = "\nvirtual:\n  kernel_arguments: libata.force=2:noncq\n"
 
 
+@pytest.mark.long
 def test_ncq_off_on_one_of_two_twins_is_found_by_their_rates(
     make_rig: MakeRig, tmp_path: Path
 ) -> None:
