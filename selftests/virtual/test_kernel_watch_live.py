@@ -93,6 +93,7 @@ def test_lost_messages_are_never_taken_for_silence(host: Host, ssd: Drive) -> No
         assert "error handling" in [rung.name for rung in ladder.unknown]
 
 
+@pytest.mark.long
 def test_the_watch_outlives_a_reboot(
     guest: Guest, host: Host, watch: KernelWatch, ssd: Drive
 ) -> None:

@@ -118,7 +118,10 @@ def test_a_drive_with_an_outlet_of_its_own(live: Live, abrupt: bool) -> None:
     assert all(live.outlets().values())
 
 
-@pytest.mark.parametrize("abrupt", [False, True], ids=["graceful", "abrupt"])
+@pytest.mark.parametrize(
+    "abrupt",
+    [pytest.param(False, marks=pytest.mark.long, id="graceful"), pytest.param(True, id="abrupt")],
+)
 def test_a_drive_on_the_hosts_outlet(live: Live, abrupt: bool) -> None:
     boot = live.host.boot_id()
     drive, other = live.bound("ssd1"), live.bound("scsi1")

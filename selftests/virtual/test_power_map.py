@@ -160,6 +160,7 @@ def test_two_outlets_swapped_are_found_and_named_one_of_them_the_hosts(live: Liv
     assert path.read_text() == wrong
 
 
+@pytest.mark.long
 def test_what_is_swapped_is_mended_and_then_confirmed_whatever_was_killed_between(
     live: Live,
 ) -> None:

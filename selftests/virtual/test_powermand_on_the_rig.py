@@ -11,7 +11,7 @@ from leadline.host.connection import Host, HostLost, open_host
 from leadline.inventory.rig import Rig
 from selftests.powermand import Powermand, needs_powermand
 
-pytestmark = needs_powermand
+pytestmark = [needs_powermand, pytest.mark.long]
 FELT_S = 60.0
 
 

@@ -171,6 +171,7 @@ def test_the_hosts_outlet_cuts_its_drive_off_and_new_firmware_starts_with_it(rig
     assert read(rig, found["VSCSI0001"][0], 300) == "independent"
 
 
+@pytest.mark.long
 def test_a_guest_that_powers_itself_off_is_seen_and_starts_again(rig: Rig) -> None:
     subprocess.run(
         ["ssh", "-F", str(rig.host.ssh_config), rig.host.address, "poweroff"],
