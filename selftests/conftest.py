@@ -25,6 +25,9 @@ sys.path.append(str(Path(__file__).parent.parent))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow files first, or one worker has the last of them when the others have nothing left."""
     items.sort(key=_place)
+    for item in items:
+        if item.get_closest_marker("long") and not os.environ.get("LEADLINE_LONG"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: give LEADLINE_LONG=1"))
 
 
 def _place(item: pytest.Item) -> int:

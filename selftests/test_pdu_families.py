@@ -130,7 +130,7 @@ def test_pagers_are_paged(specimen: Specimen, lines: int) -> None:
 
 
 @each_unit
-@pytest.mark.parametrize("byte_s", [0.0, 0.001])
+@pytest.mark.parametrize("byte_s", [0.0, pytest.param(0.001, marks=pytest.mark.long)])
 def test_names_pass_for_nothing_else(specimen: Specimen, byte_s: float) -> None:
     own = [said.decode("latin-1").strip()[:15] for said in specimen.unit.LEFT_AT.values()]
     for name in (*HOSTILE, *own):

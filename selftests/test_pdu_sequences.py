@@ -1,6 +1,6 @@
 """Every family, faults in any order: no false on, no false off, no hang, and on in the end.
 
-In memory on a virtual clock, fifty sequences a unit by default; over real ptys, by the
+In memory on a virtual clock, twenty sequences a unit by default; over real ptys, by the
 machine's clock and all units side by side, one of a single step.  A thousand of the ones and
 fifty of the others a unit, of up to five steps, take half an hour:
 
@@ -27,7 +27,7 @@ from selftests.pdu_sequences import Step, carry_out, random_steps
 from selftests.pdu_specimens import SPECIMENS, Specimen
 from selftests.pdu_worlds import in_memory, over_pty
 
-IN_MEMORY = int(os.environ.get("LEADLINE_PDU_SEQUENCES", "50"))
+IN_MEMORY = int(os.environ.get("LEADLINE_PDU_SEQUENCES", "20"))
 OVER_PTYS = int(os.environ.get("LEADLINE_PTY_SEQUENCES", "1"))
 STEPS = 5  # at most, in a sequence
 SEED = int(os.environ.get("LEADLINE_SEED") or secrets.randbits(31))

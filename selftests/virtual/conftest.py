@@ -1,6 +1,5 @@
 """Virtual rigs for the integration tests, each of its own name: a user's stays alone."""
 
-import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -17,12 +16,6 @@ MakeRig = Callable[..., Path]
 
 _LAST_WORDS = 3000
 _MADE: list[str] = []
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("long") and not os.environ.get("LEADLINE_LONG"):
-            item.add_marker(pytest.mark.skip(reason="takes minutes: give LEADLINE_LONG=1"))
 
 
 @pytest.hookimpl(wrapper=True)

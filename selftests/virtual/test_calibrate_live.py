@@ -37,6 +37,7 @@ def settings(rig: Rig) -> dict[str, bytes | None]:
         return host.read_files([f"/sys/block/{name}/{file}" for file in files])
 
 
+@pytest.mark.long
 def test_a_calibration_is_kept_with_its_conditions_and_the_next_verdict_uses_it(
     shared_rig: Rig, home: dict[str, str], tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_figure_and_agreement(reads: Load, verdicts: list[Verdict]) -> None:
     assert [each.unit for each in verdicts] == ["slice", "pair", "slice"]
 
 
+@pytest.mark.long
 def test_a_curve_of_a_few_depths(reads: Load, verdicts: list[Verdict]) -> None:
     curve = reads.curve([2, 8, 16])
     assert curve.has_no_dip(tolerance=0.2)

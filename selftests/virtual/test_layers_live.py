@@ -281,11 +281,8 @@ def wait_for_mount(host: Host, child: "subprocess.Popen[str]") -> None:
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)],
-    ids=lambda each: each.name,
-)
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda each: each.name)
 def test_a_run_that_is_stopped_with_its_layers_up_leaves_none(
     rig: Rig, path: Path, tmp_path: Path, host: Host, number: signal.Signals
 ) -> None:

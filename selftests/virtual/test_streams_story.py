@@ -13,6 +13,7 @@ pytestmark = pytest.mark.measures
 HEALTHY = RIGS / "profiles" / "vssd-1.0.yaml"
 
 
+@pytest.mark.long
 def test_the_claim_on_streams_fails_and_says_that_it_is_the_device(
     make_rig: MakeRig, tmp_path: Path
 ) -> None:

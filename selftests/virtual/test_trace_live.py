@@ -56,6 +56,7 @@ def replayed(rig: Rig, trace: Path, results: Path, *words: str) -> dict[str, Any
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.long
 def test_queueing_gains_on_a_drive_with_channels_and_writes_need_leave(
     shared_rig: Rig, trace: Path, tmp_path: Path
 ) -> None:
@@ -73,6 +74,7 @@ def test_queueing_gains_on_a_drive_with_channels_and_writes_need_leave(
         assert round_["off"]["reads"]["mean_s"] > 0.06
 
 
+@pytest.mark.long
 def test_with_both_keys_and_its_timing_kept_a_trace_takes_its_time(
     shared_rig: Rig, trace: Path, tmp_path: Path
 ) -> None:
