@@ -207,7 +207,7 @@ def test_the_plan_says_it_by_the_record_and_asks_nobody(
     make_run(bench.folder)
     leave_away(Journal(next_host, "run-0"))
     next_host.close()
-    planned = plan_command._planned([bench.folder / "bench.yaml"], bench.folder / "matrix.yaml")
+    planned = plan_command._planned([bench.folder / "bench.yaml"], bench.folder / "matrix.yaml", 1)
     (said,) = planned.away
     assert said == (
         "slot a: MODEL SERIAL-a came with firmware 1.0; run run-0 put 1.1 on it and ended before "

@@ -160,7 +160,7 @@ def test_a_candidate_that_is_not_compared_is_held_against_what_is_stored(
     stays = route_of(visits, stored_baseline=True).stays
     assert [stay.released.firmware for stay in stays] == ["1.0", "1.0"]
     rig, matrix = files.read()
-    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=False))
+    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, rounds=1, json=False))
     alone = "    held against 1.0, by what is stored alone: downgrades are refused\n"
     assert alone in capsys.readouterr().out
 
@@ -182,7 +182,7 @@ def test_a_candidate_is_held_against_the_nearest_before_it_that_is_released(
     against = {visit.cell.firmware: visit.against for visit in visits}
     assert against == {"2.0": None, "1.0": None, "1.1": "1.0", "1.3": "1.0"}
     rig, matrix = files.read()
-    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=False))
+    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, rounds=1, json=False))
     said = capsys.readouterr().out
     assert "held against 1.0 (of those before 1.3, 1.2 was withdrawn, 1.1 is a candidate)" in said
     assert "    held against 1.0\n" in said, "which takes the place of nothing else"
@@ -195,7 +195,7 @@ def test_the_order_to_compare_has_the_returns(
     files.model("M", "1.0 status: released", "1.1", "1.2")
     files.drive("a", "M", "1.0")
     rig, matrix = files.read()
-    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=True))
+    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, rounds=1, json=True))
     report = json.loads(capsys.readouterr().out)
     steps = {
         name: [f"{step['does']} {step['firmware']}" for step in report[name]]
@@ -218,7 +218,7 @@ def test_a_candidate_is_not_said_to_be_compared_with_what_is_not_visited(
     files.model("M", "1.0 status: released, no image", "1.1")
     files.drive("a", "M", "1.1")
     rig, matrix = files.read()
-    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=False))
+    show(argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, rounds=1, json=False))
     said = capsys.readouterr().out
     assert "    bench-a-M-1.0: no image in the matrix\n" in said
     assert (

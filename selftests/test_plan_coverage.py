@@ -108,7 +108,7 @@ def test_what_is_said_of_a_plan(files: Files, capsys: pytest.CaptureFixture[str]
     files.drive("a", "M", "1.0", more=f"firmware_sha256: {digest}, ")
     files.drive("b", "N", "7", on="one")
     rig, matrix = files.read()
-    options = argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, json=False)
+    options = argparse.Namespace(rig=[rig.path], matrix=matrix.path, why=None, rounds=1, json=False)
     assert show(options) == 0
     limits = ["    claim_a at least 3", "    claim_b at least 3"]
     assert capsys.readouterr().out.replace(f"{files.folder}/", "").splitlines() == [

@@ -101,6 +101,14 @@ def test_the_command_plans_it_with_as_few_flashes_as_can_be_and_without_a_warnin
     assert _steps(report["order_to_compare"]) == dict.fromkeys(SLOTS, f"{compared}, test 1.0")
 
 
+def test_more_rounds_are_two_flashes_each(capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["--rig", str(RIG), "--matrix", str(MATRIX)]
+    assert main(["plan", "--rounds", "3", *files]) == 0
+    assert "9 flashes (36 where candidates are compared)" in capsys.readouterr().out
+    assert main(["plan", "--rounds", "0", *files]) == 2
+    assert "--rounds 0: from 1 to 20" in capsys.readouterr().err
+
+
 def _steps(order: Sequence[dict[str, str]]) -> dict[str, str]:
     """By slot, in the order in which they come; one slot is done before the next begins."""
     return {

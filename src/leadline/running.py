@@ -112,8 +112,6 @@ REPLAY_OPTION = "--trace-replay"
 """How `leadline trace replay` tells pytest what to replay: the name of a file."""
 MEASURED, STORED = "measured", "stored"
 """What a candidate is held against, as `--baseline` has it."""
-MOST_ROUNDS = 20
-"""Of `--rounds`, for each candidate: they take forty flashes."""
 RESULTS = Path("leadline-results")
 """Where results are kept unless `--results` says."""
 RECORDED = pytest.StashKey[bool]()
@@ -172,12 +170,13 @@ def _run(
     *,
     today: date,
 ) -> Run:
+    from leadline.inventory.stations import checked_rounds
+
     seconds = config.option.drive_time
     if seconds is not None and not 0.0 < seconds < math.inf:
         raise Misuse(f"--drive-time {seconds:g}: seconds, more than 0")
-    stored_baseline, rounds = config.option.baseline == STORED, config.option.rounds
-    if not 1 <= rounds <= MOST_ROUNDS:
-        raise Misuse(f"--rounds {rounds}: from 1 to {MOST_ROUNDS}, each of two flashes")
+    stored_baseline = config.option.baseline == STORED
+    rounds = checked_rounds(config.option.rounds)
     if stored_baseline and rounds > 1:
         raise Misuse(
             f"--rounds {rounds} with --baseline {STORED}: what is stored stands in for one round; "

@@ -83,6 +83,13 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="the limits of one cell instead, by its id: every line of the matrix that gives one, "
         "its source, and which holds",
     )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="count the flashes of `leadline hil --rounds N`, where candidates are compared (1)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(func=show)
 
@@ -106,7 +113,7 @@ def show(arguments: argparse.Namespace) -> int:
     from leadline.commands.plan_said import said
     from leadline.commands.plan_why import why
 
-    planned = _planned(arguments.rig, arguments.matrix)
+    planned = _planned(arguments.rig, arguments.matrix, arguments.rounds)
     if arguments.why is not None:
         return why(planned, arguments.why, as_json=arguments.json)
     if arguments.json:
@@ -118,7 +125,7 @@ def show(arguments: argparse.Namespace) -> int:
     return 0 if planned.visits else 2
 
 
-def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
+def _planned(rig_files: list[Path] | None, matrix_file: Path | None, rounds: int) -> Planned:
     from leadline.inventory.claim_names import unknown_claims
     from leadline.inventory.coverage import coverage
     from leadline.inventory.effort import effort
@@ -128,16 +135,17 @@ def _planned(rig_files: list[Path] | None, matrix_file: Path | None) -> Planned:
     from leadline.inventory.plan import survey
     from leadline.inventory.plan_warnings import absent
     from leadline.inventory.rig import load_rig
-    from leadline.inventory.stations import route_of
+    from leadline.inventory.stations import checked_rounds, route_of
     from leadline.inventory.unbound import unbound
     from leadline.run_id import run_day
 
+    checked_rounds(rounds)
     rigs = [load_rig(path) for path in rig_files or [packaged("rigs/virtual.yaml")]]
     matrix = load_matrix(matrix_file)
     visits, gaps = survey(rigs, matrix)
     covered = coverage(rigs, matrix, visits, gaps)
     today = run_day()
-    route = route_of(visits)
+    route = route_of(visits, rounds=rounds)
     return Planned(
         rigs=rigs,
         matrix=matrix,

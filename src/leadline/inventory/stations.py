@@ -11,8 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
+from leadline.errors import Misuse
 from leadline.inventory.plan import Cell, Visit
 from leadline.verdict.regression import ABBA, ABBA_MIRRORED, STATIONS, Firmware
+
+MOST_ROUNDS = 20
+"""Of `--rounds`, for each candidate: they take forty flashes."""
+
+
+def checked_rounds(rounds: int) -> int:
+    """`rounds` itself; Misuse unless it is from 1 to MOST_ROUNDS."""
+    if not 1 <= rounds <= MOST_ROUNDS:
+        raise Misuse(f"--rounds {rounds}: from 1 to {MOST_ROUNDS}, each of two flashes")
+    return rounds
 
 
 @dataclass(frozen=True)
