@@ -185,6 +185,17 @@ def test_workers_that_open_a_new_file_at_once_all_get_its_tables(tmp_path: Path)
     assert failed == []
 
 
+def test_a_file_that_stays_locked_is_not_said_to_need_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leadline.results.record.WAIT_S", 0.2)
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as other:
+        other.execute("create table a (b)")
+        other.execute("begin exclusive")
+        with pytest.raises(RigTrouble, match=r"database is locked.*see what else is at work on it"):
+            Record(tmp_path, "run-1")
+
+
 def test_a_directory_that_cannot_be_made_is_the_rigs_trouble(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RigTrouble, match="--results"):

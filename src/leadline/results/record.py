@@ -24,6 +24,8 @@ from leadline.results.schema import (
 )
 
 FILE_NAME = "leadline.sqlite"
+WAIT_S = 30.0
+"""For another process that is at work on the file."""
 _REMEDIES = {
     "read": "see what else is at work on it, or name another directory with --results",
     "written": "free some space or name another directory with --results",
@@ -46,13 +48,13 @@ def open_database(directory: Path) -> Engine:
         ) from error
     # Not as text: what follows a ? in a directory's name would be taken for options.
     url = URL.create("sqlite", database=str(directory / FILE_NAME))
-    engine = create_engine(url, connect_args={"timeout": 30})
+    engine = create_engine(url, connect_args={"timeout": WAIT_S})
 
     @event.listens_for(engine, "connect")
     def _journal_mode(connection: sqlite3.Connection, _record: object) -> None:
         # Workers of one run write side by side; with a write-ahead log, a commit
         # outlives the death of the process that made it.
-        connection.execute("PRAGMA journal_mode=WAL")
+        _write_ahead(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
 
     with _plain_errors(directory), engine.connect() as connection:
@@ -65,6 +67,20 @@ def open_database(directory: Path) -> Engine:
         Base.metadata.create_all(connection)
         connection.commit()
     return engine
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for its lock here, as it does elsewhere, where a file is a new one."""
+    end = time.monotonic() + WAIT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 def version_of(connection: Connection) -> int:
@@ -96,7 +112,8 @@ def _plain_errors(directory: Path, verb: str = "written") -> Iterator[None]:
     try:
         yield
     except DatabaseError as error:
-        remedy = _REMEDIES[verb]
+        busy = getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        remedy = _REMEDIES["read" if busy else verb]
         raise RigTrouble(
             f"{directory / FILE_NAME}: the result could not be {verb} ({error.orig}); {remedy}"
         ) from error
