@@ -56,6 +56,7 @@ def outcomes(summary: dict[str, Any]) -> dict[tuple[str, str], str]:
     return found
 
 
+@pytest.mark.alone
 def test_first_light(make_rig: MakeRig, tmp_path: Path) -> None:
     """The good firmware passes, the serialising one is caught and excused, all were cycled."""
     rig = make_rig("first-light")

@@ -108,6 +108,7 @@ def test_fio_is_not_the_limit_on_a_drive_that_is_slower(ssd: Ssd) -> None:
     assert FIO_CPU not in measured.voids
 
 
+@pytest.mark.long
 def test_a_drive_is_brought_into_its_steady_state_and_written_under_both_keys(
     ssd: Ssd, shared_rig: Rig
 ) -> None:
