@@ -47,7 +47,7 @@ def leave_away(journal: Journal, **changes: Any) -> None:
 @pytest.fixture
 def asked(flasher: Flasher, monkeypatch: pytest.MonkeyPatch) -> Flasher:
     """It is asked what it runs by the next run, too."""
-    monkeypatch.setattr(away, "bind", flasher.bind)
+    monkeypatch.setattr("leadline.drive.bind.bind", flasher.bind)
     return flasher
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter, ValidationError
 
 from leadline.builds import last_build
-from leadline.drive.bind import bind
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Host
 from leadline.host.journal import DeadEntry, Journal, close_dead_entry, dead_entries
@@ -184,6 +183,9 @@ def look_after(station: "Station") -> Iterator[str]:
     Those that are home again are closed by this.  A drive that is in doubt after a flash is said
     by its own record.
     """
+    # Here, because a plan asks for what is on record alone, and is to be quick.
+    from leadline.drive.bind import bind
+
     for one in list(station.left_away):
         spec = station.rig.drive(one.record.slot)
         if spec.slot in station.in_doubt:

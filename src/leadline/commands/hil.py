@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     command = shlex.join(["leadline", "hil", *_files(arguments), *arguments.rest])
     # Before the run: the files may be other ones hours later.
-    route = _route(arguments) if arguments.json else Route((), ())
+    route = _route(arguments) if arguments.json else Route(())
     final, record = conduct(arguments, command)
     if arguments.json:
         lost = [loss.as_json() for loss in losses(_rows(record), route)]

@@ -5,7 +5,7 @@ a class of drive; a model, a firmware and a controller may set another
 (:mod:`leadline.inventory.inheritance`), and every one names its source.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
@@ -161,13 +161,24 @@ class ModelSpec(Entry):
             if each.shows == revision and sha256 in (None, each.sha256)
         )
 
-    def older(self, firmware: FirmwareSpec) -> tuple[str, ...]:
+    def older(self, firmware: FirmwareSpec) -> Iterator[str]:
         """The names of a firmware's predecessors, the youngest first."""
-        names: list[str] = []
         while firmware.predecessor is not None:
-            names.append(firmware.predecessor)
+            yield firmware.predecessor
             firmware = self.by_revision[firmware.predecessor]
-        return tuple(names)
+
+    @cached_property
+    def released_before(self) -> Mapping[str, str | None]:
+        """For each firmware by name, the nearest of its predecessors that is released."""
+        before: dict[str, str | None] = {}
+        upto: dict[str, str | None] = {
+            each.revision: each.revision for each in self.firmware if each.status == "released"
+        }
+        for firmware in self.firmware:
+            known = (upto[name] for name in self.older(firmware) if name in upto)
+            before[firmware.revision] = next(known, None)
+            upto.setdefault(firmware.revision, before[firmware.revision])
+        return before
 
     def passed_over(self, firmware: FirmwareSpec, against: str) -> str:
         """Why a candidate is held `against` another than its predecessor; "" where it is not."""

@@ -181,12 +181,9 @@ def _held_against(firmware: FirmwareSpec, installed: FirmwareSpec, entry: ModelS
     """
     if firmware.status != "candidate":
         return None
-    older = (entry.by_revision[name] for name in entry.older(firmware))
-    nearest = next((each.revision for each in older if each.status == "released"), None)
-    released = [each.revision for each in entry.firmware if each.status == "released"]
-    last = released[-1] if released else None
-    had = installed.revision if installed.status == "released" else last
-    return nearest or had
+    had = (installed, *reversed(entry.firmware))
+    last = (each.revision for each in had if each.status == "released")
+    return entry.released_before[firmware.revision] or next(last, None)
 
 
 def _goes_back(
@@ -207,7 +204,7 @@ def _in_order(entry: ModelSpec, installed: FirmwareSpec) -> list[FirmwareSpec]:
 
     def place(firmware: FirmwareSpec) -> tuple[bool, int]:
         refuses = firmware is not installed and firmware.downgrade == "refused"
-        return firmware is not installed, len(entry.older(firmware)) + 1 if refuses else 0
+        return firmware is not installed, len(tuple(entry.older(firmware))) + 1 if refuses else 0
 
     return sorted(entry.firmware, key=place)
 

@@ -7,8 +7,9 @@ that came with the candidate has them the other way round.  Further rounds of th
 tell less from what stations differ by, at two flashes more each.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby, pairwise
 
 from leadline.errors import Misuse
@@ -66,6 +67,28 @@ class Stay:
 
 
 @dataclass(frozen=True)
+class Comparing:
+    """The visits between which one candidate is compared, each of them a flash from the next.
+
+    A single one is the candidate's own, which is held against a stored baseline.
+    """
+
+    candidate: Visit
+    released: Cell
+    visits: tuple[Visit, ...]
+
+    def stays(self) -> Iterator[Stay]:
+        """The stations, of which each flash lies between two."""
+        if len(self.visits) == 1:
+            for number in (2, 3):
+                yield Stay(self.candidate, number, self.candidate, self.released, True)
+        rounds = len(self.visits) // 2
+        at = (each for pair in pairwise(self.visits) for each in pair)
+        for number, each in enumerate(at, 1):
+            yield Stay(each, number, self.candidate, self.released, rounds=rounds)
+
+
+@dataclass(frozen=True)
 class Route:
     """The visits in the order in which they are made, with the returns that comparing takes.
 
@@ -73,12 +96,17 @@ class Route:
     """
 
     visits: tuple[Visit, ...]
-    stays: tuple[Stay, ...]
+    compared: tuple[Comparing, ...] = ()
+
+    @cached_property
+    def stays(self) -> tuple[Stay, ...]:
+        """Every station; made when they are asked for, since a large plan does without."""
+        return tuple(stay for each in self.compared for stay in each.stays())
 
     @property
     def comparisons(self) -> tuple[tuple[Cell, Cell], ...]:
         """Each candidate with what it is held against: at stations, or as both are visited."""
-        pairs = [(stay.candidate.cell, stay.released) for stay in self.stays if stay.judges]
+        pairs = [(each.candidate.cell, each.released) for each in self.compared]
         visited = {visit.cell for visit in self.visits}
         for visit in self.visits:
             released = replace(visit.cell, firmware=visit.against or "")
@@ -100,25 +128,24 @@ def route_of(visits: Iterable[Visit], *, stored_baseline: bool = False, rounds: 
     parts = [_of_drive(tuple(own), rounds) for _, own in drives]
     return Route(
         tuple(visit for part in parts for visit in part.visits),
-        tuple(stay for part in parts for stay in part.stays),
+        tuple(each for part in parts for each in part.compared),
     )
 
 
 def _by_what_is_stored(visits: tuple[Visit, ...]) -> Route:
-    stays = [
-        Stay(visit, number, visit, replace(visit.cell, firmware=visit.against), True)
+    compared = [
+        Comparing(visit, replace(visit.cell, firmware=visit.against), (visit,))
         for visit in visits
-        for number in (2, 3)
         if visit.against is not None
     ]
-    return Route(visits, tuple(stays))
+    return Route(visits, tuple(compared))
 
 
 def _of_drive(own: Sequence[Visit], rounds: int) -> Route:
     by_revision = {visit.cell.firmware: visit for visit in own}
     made: list[Visit] = []
     been: set[str] = set()  # firmware that it has been visited with
-    stays: list[Stay] = []
+    compared: list[Comparing] = []
     for visit in own:
         released = by_revision.get(visit.against or "")
         if released is None or released is visit or not visit.compared:
@@ -128,10 +155,8 @@ def _of_drive(own: Sequence[Visit], rounds: int) -> Route:
         # From the firmware that the drive came with and back to it, where it is one of the two.
         outer, inner = (visit, released) if visit.installed else (released, visit)
         legs = [_next(made, been, each) for each in (outer, *(inner, outer) * rounds)]
-        # Each flash lies between two stations.
-        at = enumerate((each for pair in pairwise(legs) for each in pair), 1)
-        stays += [Stay(each, n, visit, released.cell, rounds=rounds) for n, each in at]
-    return Route(tuple(made), tuple(stays))
+        compared.append(Comparing(visit, released.cell, tuple(legs)))
+    return Route(tuple(made), tuple(compared))
 
 
 def _next(made: list[Visit], been: set[str], wanted: Visit) -> Visit:
