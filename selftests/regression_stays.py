@@ -9,6 +9,9 @@ from leadline.inventory.stations import Stay
 from leadline.released import Released
 from leadline.statements import AtStation
 
+SIDE = "random_read.at(depth=8), station {} of 1.1 against 1.0"
+"""What slices are kept under."""
+
 HOME = Visit(Cell("bench", "a", "MODEL", "1.0", "c"), 1, "bench/a", installed=True, image=None)
 CANDIDATE = replace(
     HOME, cell=replace(HOME.cell, firmware="1.1"), n=2, installed=False, against="1.0"
