@@ -188,6 +188,41 @@ def test_a_candidate_is_held_against_the_nearest_before_it_that_is_released(
     assert "    held against 1.0\n" in said, "which takes the place of nothing else"
 
 
+@pytest.mark.parametrize(
+    ("home", "against"),
+    [("1.1", "1.1"), ("1.0", "1.0"), ("2.0", "1.2"), ("0.9", "1.2")],
+    ids=["what it has", "what it has, first of all", "its own is a candidate", "withdrawn"],
+)
+def test_a_candidate_without_one_is_held_against_the_drives_own_or_else_the_last_released(
+    files: Files, home: str, against: str
+) -> None:
+    files.model(
+        "M",
+        "1.0 status: released",
+        "0.9 status: withdrawn",
+        "1.1 status: released",
+        "1.2 status: released",
+        "2.0",
+    )
+    files.drive("a", "M", home)
+    visits, _ = files.survey()
+    assert {each.cell.firmware: each.against for each in visits}["2.0"] == against
+
+
+def test_a_predecessor_may_stand_below_what_comes_after_it(files: Files) -> None:
+    files.model(
+        "M",
+        "1.2 predecessor: '1.1'",
+        "1.1 predecessor: '1.0'",
+        "1.0 status: released",
+        "2.0 status: released",
+    )
+    files.drive("a", "M", "2.0")
+    visits, _ = files.survey()
+    against = {each.cell.firmware: each.against for each in visits}
+    assert against == {"2.0": None, "1.2": "1.0", "1.1": "1.0", "1.0": None}
+
+
 def test_the_order_to_compare_has_the_returns(
     files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:

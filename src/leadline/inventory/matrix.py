@@ -167,19 +167,6 @@ class ModelSpec(Entry):
             yield firmware.predecessor
             firmware = self.by_revision[firmware.predecessor]
 
-    @cached_property
-    def released_before(self) -> Mapping[str, str | None]:
-        """For each firmware by name, the nearest of its predecessors that is released."""
-        before: dict[str, str | None] = {}
-        upto: dict[str, str | None] = {
-            each.revision: each.revision for each in self.firmware if each.status == "released"
-        }
-        for firmware in self.firmware:
-            known = (upto[name] for name in self.older(firmware) if name in upto)
-            before[firmware.revision] = next(known, None)
-            upto.setdefault(firmware.revision, before[firmware.revision])
-        return before
-
     def passed_over(self, firmware: FirmwareSpec, against: str) -> str:
         """Why a candidate is held `against` another than its predecessor; "" where it is not."""
         said = []

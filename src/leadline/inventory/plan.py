@@ -8,6 +8,7 @@ the firmware matrix that it fills.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -181,9 +182,10 @@ def _held_against(firmware: FirmwareSpec, installed: FirmwareSpec, entry: ModelS
     """
     if firmware.status != "candidate":
         return None
-    had = (installed, *reversed(entry.firmware))
-    last = (each.revision for each in had if each.status == "released")
-    return entry.released_before[firmware.revision] or next(last, None)
+    older = (entry.by_revision[name] for name in entry.older(firmware))
+    others = (installed, *reversed(entry.firmware))
+    released = (each.revision for each in chain(older, others) if each.status == "released")
+    return next(released, None)
 
 
 def _goes_back(
