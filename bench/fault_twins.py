@@ -68,7 +68,7 @@ def figures_of(first: Ran, again: Ran) -> dict[str, Any]:
     """What came of both drives, and what was expected and did not come."""
     on, off = first.outcomes(ON), first.outcomes(OFF)
     refill = {slot: _refill_s(first.summary["verdicts"], slot) for slot in (ON, OFF)}
-    ratio = refill[OFF] / refill[ON]
+    ratio = _over(refill[OFF], refill[ON])
     wrong = _unlike(on, LADDER, "pass", "")
     wrong += _unlike(on, WRITES, "inconclusive", r"no-difference: NCQ on over off is [\d.]+ \[")
     wrong += _unlike(on, REFILL, "pass", "")
@@ -78,14 +78,16 @@ def figures_of(first: Ran, again: Ran) -> dict[str, Any]:
         wrong.append(f"{WRITES}: pass where there is no queue")
     for run, ran in (("first run", first), ("second run", again)):
         wrong += [f"{run}: {each}" for each in _who_is_odd(ran)]
-    if not CHANNELS <= ratio <= CHANNELS + 2.5:
-        wrong.append(f"a refill takes {ratio:.2f} times as long without NCQ")
+    if ratio is None:
+        wrong.append("the refills came to no figures")
+    elif not CHANNELS <= ratio <= CHANNELS + 2.5:
+        wrong.append(f"a refill takes {ratio:g} times as long without NCQ")
     return {
         "on": _said(on),
         "off": _said(off),
         "again": {slot: _said(again.outcomes(slot)) for slot in (ON, OFF)},
         "refill_s": refill,
-        "refill_off_over_on": round(ratio, 2),
+        "refill_off_over_on": ratio,
         "wrong": wrong,
         "within_limits": not wrong,
     }
@@ -103,13 +105,19 @@ def _who_is_odd(ran: Ran) -> list[str]:
     return wrong
 
 
-def _refill_s(verdicts: Sequence[dict[str, Any]], slot: str) -> float:
+def _refill_s(verdicts: Sequence[dict[str, Any]], slot: str) -> float | None:
+    """None where the claim came to no figure: its evidence was void."""
     (found,) = [
         each["estimate"]
         for each in verdicts
         if each["cell"].split("-")[-3] == slot and "time_for(" in each["explanation"]
     ]
-    return round(float(found), 1)
+    return None if found is None else round(float(found), 1)
+
+
+def _over(off: float | None, on: float | None) -> float | None:
+    """Rounded to hundredths; None where one of them is."""
+    return None if off is None or on is None else round(off / on, 2)
 
 
 def _unlike(found: dict[str, tuple[str, str]], claim: str, outcome: str, words: str) -> list[str]:

@@ -36,8 +36,9 @@ class Story:
 
 def of_twins(found: Mapping[str, Any]) -> dict[str, Any]:
     """The figures of `fault_twins.measure`, as a story has them."""
-    ratio = f"{found['refill_off_over_on']:g}"
-    text = f"a refill takes {ratio} times as long without NCQ; {_listed(found)}"
+    ratio = found["refill_off_over_on"]
+    times = "an unknown number of" if ratio is None else f"{ratio:g}"
+    text = f"a refill takes {times} times as long without NCQ; {_listed(found)}"
     return {"concluded": TWINS, "found": text, **found}
 
 

@@ -67,12 +67,19 @@ class Told:
 
     def wrong(self) -> Iterator[str]:
         """What did not come as it must, in words."""
+        return (f"{what}: {_first(said)}" for what, said in self._unlike())
+
+    def wrong_in_full(self) -> Iterator[str]:
+        """The same with all that was said, such as the lines of the kernel's log."""
+        return (f"{what}:\n{said}" for what, said in self._unlike())
+
+    def _unlike(self) -> Iterator[tuple[str, str]]:
         for claim, (wanted, words) in self.asked.right.items():
             outcome, said = self.outcomes.get(claim, ("not run", ""))
             if outcome != wanted:
-                yield f"{claim}: {outcome}, expected {wanted}: {_first(said)}"
+                yield f"{claim}: {outcome}, expected {wanted}", said
             elif not re.search(words, said):
-                yield f"{claim}: {outcome} without {words!r}: {_first(said)}"
+                yield f"{claim}: {outcome} without {words!r}", said
 
 
 def tell(drive: Seeded, asked: Sequence[Asked], tries: int = TRIES) -> list[Told]:
@@ -92,9 +99,10 @@ def _settled(asked: Asked, rig: Rig, matrix: Path, results: Path, tries: int) ->
     for number in range(1, tries + 1):
         with asked.meanwhile(rig):
             told = Told(asked, hil(rig, matrix, results, asked.words, DEADLINE_S), number)
+        for each in told.wrong_in_full():
+            print(f"try {number} of {tries}: {each}", file=sys.stderr, flush=True)
         if not told.is_unsettled:
             break
-        print(f"try {number} of {tries}: {'; '.join(told.wrong())}", file=sys.stderr, flush=True)
     return told
 
 

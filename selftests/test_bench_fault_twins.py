@@ -9,6 +9,7 @@ import pytest
 from bench import fault_twins
 from bench.fault_rig import Ran, Seeded
 from bench.fault_twins import LADDER, OFF, ON, READS, REFILL, WRITES, figures_of
+from bench.stories import of_twins
 
 Came = Mapping[tuple[str, str], tuple[str, str]]
 NO_DIFFERENCE = "INCONCLUSIVE (void)\n  void: no-difference: NCQ on over off is 1.12 [1, 1.2]"
@@ -26,7 +27,7 @@ FIRST: Came = {
 AGAIN: Came = {(ON, READS): ("inconclusive", "which-is-off"), (OFF, READS): ("fail", DIFFERS)}
 
 
-def ran(came: Came, refill_off_s: float = 24000.0) -> Ran:
+def ran(came: Came, refill_off_s: float | None = 24000.0) -> Ran:
     rows = [
         {"cell": f"r-{slot}-M-1.0", "claim": claim, "outcome": outcome, "message": said}
         for (slot, claim), (outcome, said) in came.items()
@@ -83,6 +84,13 @@ def test_the_other_ones_record_does_not_make_the_healthy_one_fail_in_a_second_ru
 def test_a_refill_that_costs_nothing_without_a_queue_is_no_such_drive() -> None:
     found = figures_of(ran(FIRST, refill_off_s=6000.0), ran(AGAIN))
     assert found["wrong"] == ["a refill takes 1.25 times as long without NCQ"]
+
+
+def test_a_refill_whose_evidence_is_void_has_no_figure_and_the_rest_is_told() -> None:
+    found = figures_of(ran(FIRST, refill_off_s=None), ran(AGAIN))
+    assert found["wrong"] == ["the refills came to no figures"]
+    assert found["refill_s"] == {ON: 4800.0, OFF: None}
+    assert "an unknown number of times" in of_twins(found)["found"]
 
 
 def test_the_healthy_one_is_visited_first_and_the_second_loses_its_ncq(

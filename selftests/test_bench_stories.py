@@ -305,11 +305,13 @@ def test_what_is_void_is_asked_again_with_the_rig_as_it_was(
 def test_what_voids_the_evidence_is_told_with_the_outcome() -> None:
     said = "INCONCLUSIVE (void): a on b\n  rate: 3\n  void: busy: the rig had other work"
     claim = queued_streams.THREADS
-    (wrong,) = came(queued_streams.GAINED, {}, {claim: said}, {claim: "inconclusive"}).wrong()
+    found = came(queued_streams.GAINED, {}, {claim: said}, {claim: "inconclusive"})
+    (wrong,) = found.wrong()
     assert wrong == (
         f"{claim}: inconclusive, expected pass: INCONCLUSIVE (void): a on b; "
         "void: busy: the rig had other work"
     )
+    assert list(found.wrong_in_full()) == [f"{claim}: inconclusive, expected pass:\n{said}"]
 
 
 def test_another_slot_than_the_one_that_is_looked_at_is_refused() -> None:
