@@ -71,9 +71,9 @@ def _issue(
     heapq.heappush(in_flight, (starts + service_s, now))
 
 
-def measured(requests: Requests, *, seconds: float = 0.5) -> Measured:
+def measured(requests: Requests, *, seconds: float = 0.5, offered: int = 16) -> Measured:
     ran_s = max(done for done, _ in requests) - CLOCK
-    return measure(requests, seconds=seconds, ran_s=ran_s)
+    return measure(requests, seconds=seconds, ran_s=ran_s, offered=offered)
 
 
 def a_slice(**changes: Any) -> Slice:
@@ -180,7 +180,7 @@ def test_offered_depth_stays_within_what_the_block_layer_queues() -> None:
     ("depth", "channels", "rate"), [(5, 1, 100.0), (16, 8, 800.0), (1, 1, 100.0), (64, 32, 3200.0)]
 )
 def test_rate_and_latency_of_a_known_drive(depth: int, channels: int, rate: float) -> None:
-    found = measured(closed_loop(depth, channels, 0.0100003), seconds=0.5)
+    found = measured(closed_loop(depth, channels, 0.0100003), offered=depth)
     assert found.rate == pytest.approx(rate, rel=0.03)
     assert found.mean_latency_s == pytest.approx(depth / rate, rel=0.03)
     assert found.in_flight == pytest.approx(depth, rel=0.01)
@@ -209,15 +209,34 @@ def test_a_queue_that_was_not_kept_full_shows_in_its_mean_length() -> None:
     assert found.in_flight / 16 < 0.85
 
 
+def test_a_queue_that_fills_at_the_pace_of_the_drive_counts_from_when_it_is_full() -> None:
+    """128 are offered and the block layer admits 32: io_submit waits for each of the others."""
+    filling = [max(0, number - 32) * 0.01 for number in range(128)]
+    answered = [filling[-1] + 0.01 * (number + 1) for number in range(800)]
+    issued = [*filling, *answered]
+    requests = [(CLOCK + at, at - issued[number]) for number, at in enumerate(answered)]
+    found = measured(requests, seconds=7.5, offered=128)
+    assert found.opens == pytest.approx(CLOCK + filling[-1], abs=0.002)
+    assert found.in_flight == pytest.approx(128, rel=0.01)
+    assert found.rate == pytest.approx(100, rel=0.03)
+    assert measured(requests, seconds=7.5, offered=32).in_flight < 0.97 * 128, "which is void"
+
+
+def test_a_queue_that_was_never_filled_is_measured_from_the_start() -> None:
+    requests = closed_loop(16, 8, 0.0100003)
+    found, full = (measured(requests, offered=offered) for offered in (10_000, 16))
+    assert found == full
+
+
 def test_threads_that_join_in_late_are_waited_for() -> None:
     """Eight requests, the last four from 0.15 s on; each takes 10 ms beside the others."""
     early = closed_loop(4, 8, 0.01)
     late = [(done + 0.15, latency) for done, latency in closed_loop(4, 8, 0.01, seconds=0.35)]
-    found = measure([*early, *late], seconds=0.5, ran_s=0.5, joined_s=0.15)
+    found = measure([*early, *late], seconds=0.5, ran_s=0.5, offered=8, joined_s=0.15)
     assert found.in_flight == pytest.approx(8, rel=0.01)
     assert found.rate == pytest.approx(800, rel=0.03)
     assert found.window_s == pytest.approx(0.25, abs=0.02)
-    assert measure([*early, *late], seconds=0.5, ran_s=0.5).in_flight < 7.7
+    assert measure([*early, *late], seconds=0.5, ran_s=0.5, offered=8).in_flight < 7.7
 
 
 def test_what_completes_before_the_window_does_not_count() -> None:
@@ -231,11 +250,11 @@ def test_p99_is_a_latency_that_was_seen() -> None:
 
 
 def test_no_requests_measure_nothing() -> None:
-    assert measure([], seconds=0.5, ran_s=0.5).rate == 0.0
+    assert measure([], seconds=0.5, ran_s=0.5, offered=1).rate == 0.0
 
 
 def test_requests_of_an_instant_measure_nothing() -> None:
-    assert measure([(CLOCK, 0.001)], seconds=0.5, ran_s=0.001).rate == 0.0
+    assert measure([(CLOCK, 0.001)], seconds=0.5, ran_s=0.001, offered=1).rate == 0.0
 
 
 @given(
@@ -248,7 +267,8 @@ def test_rate_and_depth_are_right_whatever_the_phase_of_the_window(
     depth: int, channels: int, service_s: float, opened_late_s: float
 ) -> None:
     """A slow drive completes a dozen requests: counting whole ones would be off by 8 %."""
-    found = measured(closed_loop(depth, channels, service_s, opened_late_s=opened_late_s))
+    requests = closed_loop(depth, channels, service_s, opened_late_s=opened_late_s)
+    found = measured(requests, offered=depth)
     # fio's log rounds each completion down, by up to a millisecond at either edge.
     assert found.in_flight == pytest.approx(depth, rel=0.01)
     # The first requests find an empty drive; where theirs is over before the window.

@@ -16,7 +16,7 @@ from leadline.load.jobs import job_name, job_text, pipe_names
 from leadline.load.measure import Measured, measure
 from leadline.load.output import Batch, JobResult, Requests, read_batch
 from leadline.load.overdue import HELD_SHARE, SAMPLE_S, counts, overdue, sampling
-from leadline.load.slices import WARM_UP_S, Slice, SliceSetting, void_names
+from leadline.load.slices import Slice, SliceSetting, void_names
 from leadline.load.workload import Workload
 
 if TYPE_CHECKING:
@@ -151,8 +151,13 @@ def slices_of(
         logs = [log for name in names if (log := batch.requests.get(name))]
         requests = [each for log in logs for each in log]
         ran_s = max((job.ran_s for job in jobs), default=0.0)
-        joined_s = _joined_s(logs)
-        measured = measure(requests, seconds=setting.seconds, ran_s=ran_s, joined_s=joined_s)
+        measured = measure(
+            requests,
+            seconds=setting.seconds,
+            ran_s=ran_s,
+            offered=setting.offered_depth,
+            joined_s=_joined_s(logs),
+        )
         depth = _depth_read(batch.depths.get(names[0], ""), setting)
         bare = _slice(setting, measured, jobs, job=names[0], seed=seed, device_depth=depth)
         gap_s = None
@@ -162,9 +167,8 @@ def slices_of(
             started = measured.first - origin
             gap_s = None if drained is None else measured.first - drained
             drained = measured.last
-        begins = measured.first + joined_s + WARM_UP_S
         ends = measured.first + setting.seconds
-        held = [count for at, count in in_flight if begins <= at < ends]
+        held = [count for at, count in in_flight if measured.opens <= at < ends]
         counted = sum(job.counted for job in jobs)
         placed = replace(
             bare,

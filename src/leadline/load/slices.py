@@ -104,9 +104,10 @@ class Slice:
     """One measured slice.
 
     `rate` is in requests a second over the window, which begins WARM_UP_S after the first
-    request was issued and ends when issuing does; `completions` is how many ended in it,
-    latencies are theirs: fio's `lat` (submission to completion, seconds).  `little_ratio`
-    is the mean number of requests in flight over the window against the offered depth;
+    request was issued, or when the whole queue was, and ends when issuing does;
+    `completions` is how many ended in it, latencies are theirs: fio's `lat` (submission to
+    completion, seconds).  `little_ratio` is the mean number of requests in flight over the
+    window against the offered depth;
     `in_flight_by_law` the same number by rate x mean latency.  `started` is in seconds
     since the batch's first slice began, `began` in seconds of the rig's clock (Unix), both 0
     where no request was done;
