@@ -91,6 +91,8 @@ def under_test(
         ):
             drive = bind(host, rig.drive(SLOT))
             host.write_value(f"/sys/block/{drive.name}/queue/scheduler", "none")
+            # As the suite holds one: else udev reads the drive each time that a load closes it.
+            host.hold_device(drive.node)
             yield UnderTest(rig, host, drive, State(rig.name).medium(SLOT) / "requests.jsonl")
     finally:
         State(rig.name).forget()
