@@ -119,14 +119,14 @@ def overall_as_expected(found: "Mapping[str, Gains]") -> bool:
     """The same over the traces.
 
     By the interval over the traces, and by the mean where nothing is expected.  What the way to
-    the drive explains is no gain of a drive's: on a busy machine that is more than ABOUT_ZERO.
+    the drive explains is no gain of a drive's, and every drive has it.
     """
     gains, nothing, costs = (found[which] for which in KINDS)
     low, high = gains.overall.low, costs.overall.high
     return (
         low is not None
         and low > gains.by_transport
-        and -ABOUT_ZERO <= nothing.overall.mean <= max(ABOUT_ZERO, nothing.by_transport)
+        and -ABOUT_ZERO <= nothing.overall.mean <= ABOUT_ZERO + nothing.by_transport
         and high is not None
         and high < 0.0
     )

@@ -128,6 +128,20 @@ def test_the_bench_expects_just_that(found: dict[str, tuple[ReplayedTrace, ...]]
     assert not overall_as_expected(slow)
 
 
+def test_nothing_is_little_beside_what_the_way_explains(
+    found: dict[str, tuple[ReplayedTrace, ...]],
+) -> None:
+    gains = {
+        which: Gains(0.02, {each.trace: each.rounds for each in traces})
+        for which, traces in found.items()
+    }
+    gaining = gains["reorders"]
+    enough_ms = 0.02 * (gaining.overall.mean - ABOUT_ZERO) / gaining.by_transport
+    for share, holds in ((0.98, False), (1.02, True)):
+        nothing = changed(gaining, transport_ms=share * enough_ms)
+        assert overall_as_expected(gains | {"does not reorder": nothing}) is holds
+
+
 def without_ncq(gains: Gains, slower: float = 1.0) -> Gains:
     """The same disk with commands that are not queued, so many times as slow."""
 

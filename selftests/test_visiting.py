@@ -1,6 +1,7 @@
 """One visit: what is leased, bound, kept on record, and asked once only."""
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from leadline import visiting
 from leadline.drive import smart
 from leadline.drive.bind import Controller
 from leadline.errors import NeverAsserted, RigTrouble
-from leadline.host.connection import open_host
+from leadline.host.connection import Host, open_host
 from leadline.host.lease import LeaseTaken, take
 from leadline.inventory.matrix import ControllerModel
 from leadline.inventory.rig import HostSpec
@@ -198,3 +199,19 @@ def test_a_drive_bound_without_a_queue_depth_holds_one_request(opened: OpenVisit
     assert opened.kernel_queue_depth == 32
     opened.rebound(drive(queue_depth=None))
     assert opened.kernel_queue_depth == 1
+
+
+def test_a_visit_begins_when_its_drive_and_those_written_to_before_are_quiet(
+    bench: Bench, station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    awaited: list[frozenset[str]] = []
+
+    def await_quiet(host: Host, names: Collection[str], say: object) -> bool:
+        assert bench.did == ["bind a"], "before anything is asked of it"
+        awaited.append(frozenset(names))
+        return True
+
+    monkeypatch.setattr(visiting, "await_quiet", await_quiet)
+    station.written.add("sdx")
+    with OpenVisit(station, station.run.visits[0]) as visit:
+        assert awaited == [{visit.drive.name, "sdx"}]

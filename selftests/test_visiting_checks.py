@@ -264,3 +264,14 @@ def test_leave_to_change_a_setting_is_given_up_for_leave_to_write(
         "admitted a to write",
         "confirmed a",
     ]
+
+
+def test_a_drive_that_was_held_for_writing_is_remembered_when_it_is_let_go(
+    writing: OpenVisit,
+) -> None:
+    writing.admitted("change a setting")
+    writing.let_go()
+    assert writing.station.written == set(), "fio has not opened it for writing"
+    writing.admitted("write")
+    writing.let_go()
+    assert writing.station.written == {writing.drive.name}

@@ -15,7 +15,7 @@ import pytest
 
 from leadline import station as station_module
 from leadline import steadying, vetting, visiting
-from leadline.drive import scsi_pages, smart
+from leadline.drive import quiet, scsi_pages, smart
 from leadline.drive.bind import Controller, Drive
 from leadline.drive.identify import decode
 from leadline.drive.identify_changes import Log
@@ -252,6 +252,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     monkeypatch.setattr(scsi_pages, "read_pages", made.read_pages)
     monkeypatch.setattr(vetting, "zero_samples", made.zero_samples)
     monkeypatch.setattr(steadying, "precondition", made.precondition)
+    monkeypatch.setattr(quiet, "LOOK_S", 0.0)
     for name in ("bind", "climb", "admit", "run_slices", "flash", "require"):
         monkeypatch.setattr(visiting, name, getattr(made, name))
     return made

@@ -39,7 +39,8 @@ class Station:
     which firmware, by its name in the matrix, this run has put on the drive of a slot.
     `interrupted` are flashes of this run that Ctrl-C ended, by slot: on record until another
     succeeds.  `away` are the drives that this run has put on other firmware than they came with,
-    by slot, and `left_away` those that dead runs left on it.
+    by slot, and `left_away` those that dead runs left on it.  `written` are the drives, by the
+    kernel's names, that were held for writing and have been let go.
     """
 
     def __init__(self, rig: Rig, run: Run, record: Record, live: Live) -> None:
@@ -51,6 +52,7 @@ class Station:
         self.put_on: dict[str, str] = {}
         self.interrupted: dict[str, list[OnRecord]] = {}
         self.away: dict[str, away.OnRecord] = {}
+        self.written: set[str] = set()
         with ExitStack() as opening:
             # Outlets first: a host that a dead run left without power answers nobody.
             folder = folder_of_run(run.results, run.id)

@@ -22,6 +22,7 @@ from leadline.drive.finding import Finding, failed
 from leadline.drive.guard import Admission, Purpose, admit
 from leadline.drive.ladder import Ladder, climb
 from leadline.drive.pair import Pair
+from leadline.drive.quiet import await_quiet
 from leadline.drive.request_limits import RequestLimits
 from leadline.drive.said import says
 from leadline.errors import NeverAsserted, RigTrouble, put_back_after
@@ -110,9 +111,10 @@ class OpenVisit:
                     controller=station.rig.controller_of(self.spec),
                 )
             )
+            await_quiet(host, {self.drive.name, *station.written}, station.live.say)
             self._take_down_marked()
             on = self.drive.controller
-            if sentence := overlooked(run.matrix, self.visit.cell, on.pci_id, on.driver):
+            if sentence := overlooked(run.matrix, cell, on.pci_id, on.driver):
                 station.live.say(sentence)
             self.came_with = self.drive.identity.firmware
             if self._again or (not self._beside and not runs(self, firmware)):
@@ -167,6 +169,8 @@ class OpenVisit:
     def let_go(self) -> None:
         """Hold the drive no longer: its node is to come anew, or layers above it to claim it."""
         if self._admission is not None:
+            if self._admission.purpose == "write":
+                self.station.written.add(self.drive.name)
             self._admission.release()
             self._admission = None
 

@@ -1,0 +1,65 @@
+"""A drive that udev still looks at is waited for before anything is measured beside it."""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
+from typing import cast
+
+import pytest
+
+from leadline.drive.quiet import CALM, FEW, LOOK_S, await_quiet
+from leadline.host.connection import Host
+
+
+class Machine:
+    """Its disks' counters by look: requests since boot, None for a disk without counters."""
+
+    name = "bench"
+
+    def __init__(self, **disks: Sequence[int | None]) -> None:
+        self._looks: dict[str, Iterator[int | None]] = {
+            f"/sys/block/{name}/stat": chain(each, repeat(each[-1])) for name, each in disks.items()
+        }
+
+    def read_files(self, paths: Sequence[str]) -> dict[str, bytes | None]:
+        found = {path: next(self._looks.get(path, repeat(None))) for path in paths}
+        return {
+            path: None if count is None else f"{count} {' 0' * 10}\n".encode()
+            for path, count in found.items()
+        }
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time that was waited; a clock that goes by it."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(time, "monotonic", lambda: sum(slept))
+    return slept
+
+
+def waited_for(machine: Machine, *names: str) -> tuple[bool, list[str]]:
+    said: list[str] = []
+    return await_quiet(cast("Host", machine), names, said.append, patience_s=60.0), said
+
+
+def test_quiet_drives_cost_one_look(slept: list[float]) -> None:
+    machine = Machine(sda=[100, 100 + FEW], sdb=[7], sdc=[None])
+    assert waited_for(machine, "sda", "sdb", "sdc", "gone") == (True, [])
+    assert slept == [LOOK_S]
+
+
+def test_one_that_is_looked_at_again_and_again_is_waited_for(slept: list[float]) -> None:
+    """Between two of udev's looks there is a moment of nothing."""
+    counts = [0, 70, 140, 140, 210, 280]
+    assert waited_for(Machine(sda=counts, sdb=[5]), "sda", "sdb") == (
+        True,
+        ["bench: sda is being read, by udev as it seems: waiting"],
+    )
+    assert len(slept) == len(counts) - 1 + CALM
+
+
+def test_one_that_is_never_quiet_is_waited_for_within_limits(slept: list[float]) -> None:
+    quiet_, said = waited_for(Machine(sda=range(0, 10**6, 100)), "sda")
+    assert (quiet_, len(said)) == (False, 1)
+    assert sum(slept) == pytest.approx(60.0, abs=LOOK_S)
