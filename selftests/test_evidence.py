@@ -73,6 +73,29 @@ def test_one_of_four_that_is_the_slowest_of_its_fellows_is_not() -> None:
     assert evidence.blocks == []
 
 
+def test_a_stall_is_left_out_where_the_others_are_only_just_long_enough_too() -> None:
+    evidence = taken(0.5, 103.0, 101.0, 60.0, 106.0)
+    assert (evidence.seconds, len(evidence.blocks), evidence.voids()) == (0.5, 3, ())
+
+
+@pytest.mark.parametrize(
+    ("rate", "seconds"),
+    [(7.0, 1.2 * 5 * 10 / 7), (5.0, 10.0), (3.1, 10.0), (2.9, 0.5)],
+)
+def test_what_a_short_slice_tells_roughly_is_tried_with_the_longest(
+    rate: float, seconds: float
+) -> None:
+    evidence = taken(0.5, *[rate] * 4)
+    assert evidence.seconds == pytest.approx(seconds)
+    assert evidence.dropped == (4 if seconds == 0.5 else 0)
+
+
+def test_a_drive_too_slow_for_the_longest_slice_is_void_then() -> None:
+    evidence = taken(10.0, *[4.0] * 4)
+    assert (evidence.seconds, evidence.dropped) == (10.0, 4)
+    assert evidence.voids()[0].startswith("too-short: ")
+
+
 def test_where_nobody_counted_nothing_is_said() -> None:
     evidence = Evidence(0.5)
     evidence.take([pair(None, None)])

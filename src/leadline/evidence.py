@@ -13,8 +13,12 @@ from statistics import fmean, median
 from leadline.load.slices import ROUNDS, TOO_SHORT, VOID_MEANINGS, Slice, offered_for
 
 LONGEST_SLICE_S = 10.0
+ROUGH = 2.0
+"""A slice that was too short to count tells how long it had to be within about this factor."""
 UNCLEAN_SHARE = 0.25
 """Unclean blocks are measured again; when more than this share of them is, nothing counts."""
+STALLED = 0.75
+"""A slice with less than this of the usual rate is no slower fellow of the others."""
 WAITED, MOST_DEPTHS_TOLD = "waited in the host:", 3
 
 Block = tuple[Slice, ...]
@@ -38,9 +42,10 @@ class Evidence:
         """Sort new blocks into evidence and waste; lengthen the slices if they were too short."""
         self.spent_s += sum(each.drive_s for block in blocks for each in block)
         needed = max(_needed_of(side) for side in zip(*blocks, strict=True))
-        if self.seconds < needed <= LONGEST_SLICE_S:
+        longer = lengthened(self.seconds, needed)
+        if longer > self.seconds:
             # A longer slice has another noise: what was measured before cannot be mixed in.
-            self.seconds = needed
+            self.seconds = longer
             self.blocks.clear()
             self.unclean.clear()
             self.dropped = 0
@@ -115,17 +120,29 @@ def _needed_of(side: Sequence[Slice]) -> float:
     """How long slices like these must be to count; 0 where all of them were long enough.
 
     A few that were too short where the usual one is long enough have met a stall: that is no
-    reason to begin again.  Where the usual one only just is, they are its slower fellows, and
-    without them the mean would be too high.
+    reason to begin again.  Where the usual one only just is, those that are nearly as fast are its
+    slower fellows, and without them the mean would be too high.
     """
     short = [each.rate for each in side if TOO_SHORT in each.voids and each.rate > 0]
     if not short:
         return 0.0
     few = len(short) <= UNCLEAN_SHARE * len(side)
     usual = median(each.rate for each in side) if few else median(short)
+    if few and max(short) < STALLED * usual:
+        return 0.0
     return needed_seconds(side[0].setting.offered_depth, usual)
 
 
 def needed_seconds(offered_depth: int, rate: float) -> float:
     """How long a slice must be for its queue to turn over often enough, with some to spare."""
     return 1.2 * ROUNDS * offered_depth / rate
+
+
+def lengthened(seconds: float, needed: float) -> float:
+    """How long slices of `seconds` are to be from now on, where they had to be `needed`.
+
+    As long as they were, where no slice of ours would do.
+    """
+    if needed > ROUGH * LONGEST_SLICE_S:
+        return seconds
+    return max(seconds, min(needed, LONGEST_SLICE_S))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from leadline.depth_curve import Curve
 from leadline.evidence import (
-    LONGEST_SLICE_S,
     WAITED,
     Evidence,
+    lengthened,
     needed_seconds,
     waited_in_host,
 )
@@ -156,8 +156,9 @@ def _lengthened(lengths: dict[int, float], measured: dict[int, Slice]) -> bool:
     for depth, each in measured.items():
         if TOO_SHORT in each.voids and each.rate > 0:
             needed = needed_seconds(each.setting.offered_depth, each.rate)
-            if lengths[depth] < needed <= LONGEST_SLICE_S:
-                lengths[depth], changed = needed, True
+            longer = lengthened(lengths[depth], needed)
+            if longer > lengths[depth]:
+                lengths[depth], changed = longer, True
     return changed
 
 
