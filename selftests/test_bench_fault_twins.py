@@ -104,7 +104,7 @@ def test_the_healthy_one_is_visited_first_and_the_second_loses_its_ncq(
         asked.append(([drive.slot for drive in drives], arguments))
         yield "rig", "matrix"
 
-    def hil(rig: str, matrix: str, results: Path, words: Sequence[str]) -> Ran:
+    def hil(rig: str, matrix: str, results: Path, words: Sequence[str], deadline_s: float) -> Ran:
         files = [Path(word).name for word in words if word.endswith(".py")]
         asked.append((files, words[words.index("-k") + 1]))
         return next(answers)

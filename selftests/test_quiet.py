@@ -3,12 +3,15 @@
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from leadline.drive.quiet import CALM, FEW, LOOK_S, await_quiet
-from leadline.host.connection import Host
+from leadline.errors import RigTrouble
+from leadline.host.connection import Host, HostLost
+from leadline.station import Station
 
 
 class Machine:
@@ -63,3 +66,26 @@ def test_one_that_is_never_quiet_is_waited_for_within_limits(slept: list[float])
     quiet_, said = waited_for(Machine(sda=range(0, 10**6, 100)), "sda")
     assert (quiet_, len(said)) == (False, 1)
     assert sum(slept) == pytest.approx(60.0, abs=LOOK_S)
+
+
+@pytest.mark.parametrize("lost", [None, HostLost("bench", "gone")])
+def test_a_run_ends_when_udev_has_looked_at_what_it_wrote(
+    slept: list[float], lost: RigTrouble | None
+) -> None:
+    """Or the next run would measure beside it."""
+    said: list[str] = []
+    station = SimpleNamespace(
+        written={"sda"},
+        lost=lost,
+        host=Machine(sda=[0, 70, 140, 140]),
+        live=SimpleNamespace(say=said.append),
+    )
+    Station.leave_quiet(cast("Station", station))
+    looks = 0 if lost else 3 + CALM - 1
+    assert (len(said), len(slept)) == (bool(lost is None), looks)
+
+
+def test_a_run_that_wrote_nothing_waits_for_nothing(slept: list[float]) -> None:
+    station = SimpleNamespace(written=set(), lost=None, host=Machine(sda=[0, 70]))
+    Station.leave_quiet(cast("Station", station))
+    assert slept == []

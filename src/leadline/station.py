@@ -14,6 +14,7 @@ from leadline.brought_home import outcome_row
 from leadline.builds import last_build
 from leadline.drive.kernel_watch import KernelWatch
 from leadline.drive.locate import put_out
+from leadline.drive.quiet import await_quiet
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.flash_record import OnRecord, look_after, unfinished
 from leadline.host.connection import Host, HostLost, open_host
@@ -85,6 +86,15 @@ class Station:
             facts = {"kernel": self.kernel, **self.host.versions} if self.lost is None else {}
             rows = [Environment(rig=self.rig.name, name=k, value=v) for k, v in facts.items()]
             self.record.add(*rows)
+
+    def leave_quiet(self) -> None:
+        """Wait until udev has looked at what was written to: what runs next may measure beside it.
+
+        A rig that is gone by then is told when its settings are given back.
+        """
+        if self.written and self.lost is None:
+            with suppress(RigTrouble):
+                await_quiet(self.host, self.written, self.live.say)
 
     @property
     def kernel(self) -> str:
@@ -166,6 +176,11 @@ class Stations:
                 raise
             self._stations[name] = self._open.enter_context(station)
         return self._stations[name]
+
+    def leave_quiet(self) -> None:
+        """See `Station.leave_quiet`; of every rig, when the last visit has ended."""
+        for station in self._stations.values():
+            station.leave_quiet()
 
     @contextmanager
     def visit(self, visit: Visit) -> Iterator[OpenVisit]:
