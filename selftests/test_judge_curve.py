@@ -216,6 +216,23 @@ def test_slices_are_lengthened_at_the_depths_that_need_it() -> None:
     assert lengths[32] > 2 * lengths[2]
 
 
+@pytest.mark.parametrize("claim", ["dip", "collapse"])
+def test_what_is_measured_afresh_is_as_long_as_it_had_to_be_in_the_screen(claim: str) -> None:
+    """Shorter slices would count for nothing, and the screen has spent the budget."""
+    slow = drive(changed={19: 0.6, 32: 0.3} if claim == "collapse" else {19: 0.6})
+    slow.rates = {depth: rate / 12 for depth, rate in slow.rates.items()}
+    reads, kept = judged(slow, budget_s=8.0)
+    with pytest.raises(ClaimFailed, match=claim):
+        if claim == "dip":
+            assert reads.curve().has_no_dip()
+        else:
+            assert reads.curve().does_not_collapse()
+    sides = {"below", "at", "above", "last", "best"}
+    afresh = [measured for side, measured in kept.slices if side in sides]
+    assert afresh
+    assert all(measured.clean for measured in afresh)
+
+
 def test_a_drive_too_slow_for_any_slice_voids_the_curve() -> None:
     reads, kept = judged(SliceDrive({depth: healthy(depth) / 1e5 for depth in DEPTHS}))
     with pytest.raises(Unsettled, match=TOO_SHORT):

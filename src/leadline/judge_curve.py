@@ -1,7 +1,8 @@
 """Curves: screen all depths, then confirm what the screen picked on slices measured afresh."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from leadline.depth_curve import Curve
@@ -50,13 +51,22 @@ _NO_SWEEP = f"{TOO_FEW}: the budget was spent while slices were made longer, and
 class Screen:
     """A sweep and its drive time in seconds; None and why, when it does not count.
 
-    `waited`: how much of what was offered waited in the host, in words.
+    `waited`: how much of what was offered waited in the host, in words.  `lengths`: how many
+    seconds its slices took in the end, by depth.
     """
 
     sweep: Sweep | None
     spent_s: float
     voids: tuple[str, ...] = ()
     waited: str = ""
+    lengths: Mapping[int, float] = field(default_factory=dict)
+
+    def evidence(self, depths: Iterable[int], spent_s: float) -> Evidence:
+        """For what is measured afresh at these depths, in slices as long as they had to be here.
+
+        Shorter ones would count for nothing, where the budget may be spent by now.
+        """
+        return Evidence(max(self.lengths[depth] for depth in depths), spent_s=spent_s)
 
 
 def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
@@ -68,7 +78,8 @@ def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
     spent, verdicts = screen.spent_s, {}
     more_s = _still_to_screen_s(screen, screen.sweep, said.tolerance)
     for suspect in to_confirm(screen.sweep, said.tolerance):
-        evidence = Evidence(judge.slice_s, spent_s=spent)
+        depths = suspect.below, suspect.depth, suspect.above
+        evidence = screen.evidence(depths, spent)
         plan = _triples(judge, said, suspect)
         found = judge.carry_out(plan, evidence, budget)
         verdicts[suspect] = priced(found, plan, evidence, screen_s=spent, more_s=more_s)
@@ -100,8 +111,9 @@ def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     screen = screened(judge, said.curve, tolerance=None)
     if screen.sweep is None:
         return _void(screen, 1.0 - said.within)
-    evidence = Evidence(judge.slice_s, spent_s=screen.spent_s)
-    plan = _last_against_best(judge, said, collapse_depths(screen.sweep))
+    depths = collapse_depths(screen.sweep)
+    evidence = screen.evidence(depths, screen.spent_s)
+    plan = _last_against_best(judge, said, depths)
     verdict = judge.carry_out(plan, evidence, judge.curve_budget_s)
     verdict = priced(verdict, plan, evidence, screen_s=screen.spent_s)
     if verdict.outcome is Outcome.FAIL:
@@ -141,7 +153,7 @@ def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> S
         sweep = sweep_of([[(depth, each.rate) for depth, each in one.items()] for one in passes])
         if over or tolerance is None or not another_pass(sweep, tolerance):
             ran = [each for one in passes for each in one.values()] if judge.alone else []
-            return Screen(sweep, spent, waited=waited_in_host(ran))
+            return Screen(sweep, spent, waited=waited_in_host(ran), lengths=lengths)
 
 
 def _still_to_screen_s(screen: Screen, sweep: Sweep, tolerance: float) -> float:
