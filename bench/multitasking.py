@@ -4,7 +4,7 @@ Nine loads are replayed with NCQ off and on by turns on three virtual disks, whi
 what they make of a queue, and with commands that are not queued on one behind an IDE controller,
 which has no NCQ: the baseline.
 Each of the nine gains is held against the sign that is expected of its disk, and the baseline's
-times against those of the same disk with NCQ off.
+times against those that the same disk takes for the very same requests with NCQ off.
 
 The disks are SLOWER times as slow as a desktop's in all that moves.  Without hardware
 virtualisation a request is under way for about a millisecond more than it is at the drive
@@ -27,11 +27,12 @@ from leadline.load.slices import SliceSetting
 from leadline.load.workload import random_read
 from leadline.plans import alternating
 from leadline.trace.fitting import Fitted, Reach, fit
-from leadline.trace.gain import FEWEST_ROUNDS, Estimate, gain_of, overall
+from leadline.trace.gain import Estimate, gain_of, overall
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
 from leadline.trace.replaying import replay
 from leadline.trace.rounds import Replayed, Round
+from leadline.trace.trace import Trace
 
 REQUESTS = 120
 ROUNDS = 3
@@ -43,7 +44,7 @@ ABOUT_ZERO = 0.05
 EACH_ABOUT_ZERO = 0.15
 """Of a single trace, in which the order of few requests decides: up to 0.1 in simulated time."""
 ABOUT_THE_SAME = 0.25
-"""By how much the few requests of a trace may differ from controller to controller."""
+"""By how much the time of a trace's few requests may differ from controller to controller."""
 Sign = Literal["positive", "about zero", "negative"]
 
 
@@ -92,7 +93,7 @@ def measure(
             which: _gains(Path(folder), which, kind, (requests, rounds, names))
             for which, kind in KINDS.items()
         }
-        baseline = _gains(Path(folder), "no NCQ", BASELINE, (requests, FEWEST_ROUNDS, names))
+        baseline = _gains(Path(folder), "no NCQ", BASELINE, (requests, rounds, names))
     return {
         "requests": requests,
         "rounds": rounds,
@@ -233,12 +234,14 @@ def _gains(folder: Path, which: str, kind: Kind, asked: tuple[int, int, Sequence
         fits = {name: _fitted(drive, name, requests) for name in names}
         rounds: dict[str, list[Round]] = {name: [] for name in names}
         reach = Reach()  # of all of them: they read files that they have in common
-        depths = DEPTHS[:1] if kind.bus == "ide" else DEPTHS
         ways = []  # measured beside each round: it is longer while the machine is busy
         for number in range(count):
-            turns = [depths[side] for side in alternating(number, len(depths))]
+            turns = [DEPTHS[side] for side in alternating(number, len(DEPTHS))]
             for name, fitted in fits.items():
-                rounds[name].append(_round(drive, name, fitted, turns, reach))
+                parts = {depth: reach.next_of(fitted) for depth in turns}
+                if kind.bus == "ide":  # so that it replays what its like does with NCQ off
+                    del parts[DEPTHS[1]]
+                rounds[name].append(_round(drive, name, parts))
             ways.append(_transport_ms(drive, kind.bus))
             print(f"{which}: round {number + 1} of {count}", file=sys.stderr, flush=True)
         return Gains(fmean(ways), rounds)
@@ -257,14 +260,13 @@ def _fitted(drive: UnderTest, name: str, requests: int) -> Fitted:
     )
 
 
-def _round(
-    drive: UnderTest, name: str, fitted: Fitted, turns: Sequence[int], reach: Reach
-) -> Round:
+def _round(drive: UnderTest, name: str, parts: Mapping[int, Trace]) -> Round:
+    """Each part at its depth, in their order."""
     done: dict[int, Replayed] = {}
-    for depth in turns:
+    for depth, trace in parts.items():
         if queue_depth.read(drive.host, drive.drive) != depth:  # of IDE it cannot be written
             drive.host.write_value(queue_depth.path(drive.drive), str(depth))
-        trace, in_flight = reach.next_of(fitted), LOADS[name].in_flight
+        in_flight = LOADS[name].in_flight
         done[depth] = replay(drive.host, drive.drive.node, trace, in_flight, "fast", writes=True)
     return Round(off=done[DEPTHS[0]], on=done.get(DEPTHS[1]))
 

@@ -42,6 +42,11 @@ from selftests.simulated_replay import SimulatedRounds
 
 ROUNDS = 6
 """One that loses among nine is not found with fewer than five."""
+NOWHERE: Any = SimpleNamespace(
+    host=SimpleNamespace(read_file=lambda _: b"16777216", write_value=lambda *_: None),
+    drive=SimpleNamespace(name="sda", node="/dev/sda"),
+)
+"""A drive of 8 GiB of which nothing but the size is known."""
 
 
 def replayed(profile: Profile) -> tuple[ReplayedTrace, ...]:
@@ -191,27 +196,44 @@ def test_the_baseline_is_behind_an_ide_controller(tmp_path: Path) -> None:
     assert BASELINE.profile == KINDS[LIKE_BASELINE].profile
 
 
-def test_no_replay_of_the_bench_lies_where_another_has_read_whichever_load_it_was_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The loads read files that they have in common, and the drive's cache would answer."""
-    replays: list[Trace] = []
-    host = SimpleNamespace(read_file=lambda _: b"16777216", write_value=lambda *_: None)
-    drive: Any = SimpleNamespace(host=host, drive=SimpleNamespace(name="sda", node="/dev/sda"))
+@pytest.fixture
+def replays(monkeypatch: pytest.MonkeyPatch) -> list[Trace]:
+    """What the bench replays from here on, in its order, on no drive at all."""
+    done: list[Trace] = []
 
     def replay(host: object, node: str, trace: Trace, *_: object, **__: object) -> Replayed:
-        replays.append(trace)
+        done.append(trace)
         return Replayed(Times(1, 1.0), Times(), 1.0)
 
-    monkeypatch.setattr(multitasking, "under_test", lambda *_, **__: nullcontext(drive))
+    monkeypatch.setattr(multitasking, "under_test", lambda *_, **__: nullcontext(NOWHERE))
     monkeypatch.setattr(multitasking, "replay", replay)
     monkeypatch.setattr(multitasking, "_transport_ms", lambda *_: 1.0)
     monkeypatch.setattr(queue_depth, "read", lambda *_: 0)
+    return done
+
+
+def test_no_replay_of_the_bench_lies_where_another_has_read_whichever_load_it_was_of(
+    tmp_path: Path, replays: list[Trace]
+) -> None:
+    """The loads read files that they have in common, and the drive's cache would answer."""
     names = list(LOADS)[:2]
     multitasking._gains(tmp_path, "reorders", KINDS["reorders"], (40, 2, names))
     reach = Reach()
-    fits = [multitasking._fitted(drive, name, 40) for name in names]
+    fits = [multitasking._fitted(NOWHERE, name, 40) for name in names]
     asked = [reach.next_of(fitted) for _ in range(2) for fitted in fits for _ in "01"]
     assert len(replays) == len(asked) == 8
     assert all(one.equals(other) for one, other in zip(replays, asked, strict=True))
     assert not replays[2].equals(fits[1].trace), "the first of a load lies beyond the one before"
+
+
+def test_the_baseline_replays_what_its_like_does_with_ncq_off(
+    tmp_path: Path, replays: list[Trace]
+) -> None:
+    """Other requests of the same load take another time."""
+    asked = (40, 2, list(LOADS)[:2])
+    multitasking._gains(tmp_path, LIKE_BASELINE, KINDS[LIKE_BASELINE], asked)
+    with_ncq_off = [replays[each] for each in (0, 2, 5, 7)]  # the order alternates by round
+    replays.clear()
+    multitasking._gains(tmp_path, "no NCQ", BASELINE, asked)
+    assert len(replays) == len(with_ncq_off)
+    assert all(one.equals(other) for one, other in zip(replays, with_ncq_off, strict=True))
