@@ -153,10 +153,7 @@ def without_ncq(gains: Gains, slower: float = 1.0) -> Gains:
 
     def alone(round_: Round) -> Round:
         off = round_.off
-        return Round(changed(off, reads=longer(off.reads), writes=longer(off.writes)), None)
-
-    def longer(times: Times) -> Times:
-        return Times(times.count, slower * times.mean_s)
+        return Round(changed(off, seconds=slower * off.seconds), None)
 
     rounds = {name: [alone(each) for each in of_one] for name, of_one in gains.rounds.items()}
     return Gains(gains.transport_ms, rounds)
