@@ -26,6 +26,8 @@ LARGEST = 16 << 20
 """Bytes of a file: a matrix of ten thousand firmware with their hashes is 3 MB."""
 LEVELS = 20
 _LISTED = 10
+_DEEP = "exceeded maximum nesting depth"
+"""What libyaml says, from some version on, of what it scans ahead and finds too deep to hold."""
 _NAMES = ("slot", "name", "model", "revision", "claim")
 _LOADER: type[yaml.CBaseLoader | yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _USUAL_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")} | {"!"}
@@ -212,12 +214,18 @@ def _syntax(path: Path, text: str, error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return f"{path}: found broken YAML ({error.problem}), expected `key: value` lines"
+    if error.problem == _DEEP:
+        return _too_deep(path, mark.line + 1)
     lines = text.splitlines()
     line = lines[mark.line] if mark.line < len(lines) else ""
     if "\t" in line[: len(line) - len(line.lstrip())] or "\t" in line[mark.column :][:1]:
         return f"{path}:{mark.line + 1}: found a tab, expected spaces: YAML indents with spaces"
     problem = " ".join(part for part in (error.context, error.problem) if part)
     return f"{path}:{mark.line + 1}: found broken YAML ({problem}), expected `key: value` lines"
+
+
+def _too_deep(path: Path, line: int) -> str:
+    return f"{path}:{line}: found more than {LEVELS} levels, expected a few"
 
 
 class _Builder:
@@ -259,8 +267,7 @@ class _Builder:
         if isinstance(event, yaml.ScalarEvent):
             return str(event.value), line
         if len(self._at) > LEVELS:
-            where = f"{self._document.path}:{line}"
-            raise Misuse(f"{where}: found more than {LEVELS} levels, expected a few")
+            raise Misuse(_too_deep(self._document.path, line))
         if isinstance(event, yaml.MappingStartEvent):
             data, marks = self._mapping()
             return data, (line, marks)
