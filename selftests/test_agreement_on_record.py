@@ -1,5 +1,6 @@
 """Agreement with what is on record: of the drive itself, and of others of its kind."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -119,6 +120,16 @@ def test_what_was_measured_with_nothing_to_agree_with_is_on_record_afterwards() 
         assert first.load().at(offered=32).agrees_with(nobody, within=0.25)
     assert first.sides.count(SIDE) == 16
     assert first.spent == [pytest.approx(0.5 * len(first.sides))], "no verdict has it"
+
+
+def test_what_others_find_of_this_drive_is_not_measured_again() -> None:
+    known = Recorded(HEALTHY, f"{SIDE} of SN1, 2026-11-20 10:00, run r")
+    nobody = History("a twin", lambda side: None, known=lambda side: known)
+    mine = Settled(SliceDrive({32: 7000, 1: 1000}))
+    said = f"nothing is on record of a twin under {SIDE}; what this drive does is: {known.whose}"
+    with pytest.raises(NothingOnRecord, match=f"^{re.escape(said)}$"):
+        assert mine.load().at(offered=32).agrees_with(nobody, within=0.25)
+    assert (mine.sides, mine.spent) == ([], [])
 
 
 def test_what_came_on_record_meanwhile_is_held_against_and_the_verdict_is_its_own() -> None:
@@ -325,6 +336,25 @@ def test_a_twin_is_another_drive_of_the_same_model_and_firmware_on_any_rig(keep:
     assert found(keep("run-3", "SN1", []), own=False) == (1.0,) * 4
     now = keep("run-3", "SN3", [4.0] * ENOUGH_SLICES)
     assert found(now, own=False) == (4.0,) * ENOUGH_SLICES, "of this very run"
+
+
+def test_what_twins_find_of_this_drive_is_of_any_run_and_a_whole_session_that_tells(
+    keep: Keep,
+) -> None:
+    whole = {"rates": [7000.0] * ENOUGH_SLICES, "alone": [1000.0] * ENOUGH_SLICES}
+    now = keep("run-2", "SN1", [7000.0] * 6, alone=[1000.0] * 6)
+    history = twins(now, CELL, "SN1")
+    assert history.known(SIDE) is None, "one of few slices is a poor yardstick"
+    keep("run-0", "SN1", whole["rates"])
+    assert history.known(SIDE) is None, "nobody can say that it was made with a queue"
+    keep("run-1", "SN2", **whole)
+    assert history.known(SIDE) is None, "that is another's"
+    keep("run-1", "SN1", **whole)
+    found = history.known(SIDE)
+    assert found is not None and found.run == "run-1"
+    keep("run-2", "SN1", **whole)
+    found = before(now, CELL, "SN1").known(SIDE)
+    assert found is not None and found.run == "run-2"
 
 
 def test_a_twin_that_is_measured_just_now_is_not_on_record_yet(keep: Keep) -> None:

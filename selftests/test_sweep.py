@@ -268,6 +268,12 @@ def test_a_dip_and_a_collapse_are_suspects_and_no_verdicts() -> None:
     assert outcomes(dipped, ssd()) == {"queueing": "PASS", USUAL: "PASS"}
     uneven = sweep({1: 7000.0, 8: 20_000.0, 16: 60_000.0})  # the line is at 31,700 there
     assert kinds(suspects(uneven, "ssd")) == [("dip", 8)]
+    arm = sweep({1: 65.6, 2: 75.2, 4: 122.9, 8: 141.2})
+    assert kinds(suspects(arm, "ssd")) == [("dip", 2)]
+    assert kinds(suspects(arm, "hdd")) == []
+    (slower,) = suspects(sweep({1: 75.2, 2: 65.6, 4: 122.9}), "hdd")
+    assert (slower.kind, slower.depth) == ("dip", 2)
+    assert slower.why.endswith(" below depth 1")
     fallen = sweep({**PARALLEL, 32: 40_000.0})
     assert kinds(suspects(fallen, "ssd")) == [("collapse", 32)]
     assert "23.1% (at least" in suspects(fallen, "ssd")[0].why

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from leadline.verdict.curve import (
+    CONCAVE_FROM,
     DIP_TOLERANCE,
     MOST_PASSES,
     SURE,
@@ -86,6 +87,27 @@ def test_between_uneven_neighbours_the_chord_is_a_straight_line() -> None:
     # Two of the fourteen steps from 2 to 16: the line is at 200 + 400/7.
     assert (found.depth, found.below, found.above) == (4, 2, 16)
     assert found.contrast == pytest.approx(math.log(250 / (200 + 400 / 7)))
+
+
+ARM = {1: 65.6, 2: 75.2, 3: 99.0, 4: 122.9, 8: 141.2}
+"""What a disk does: the first three of a WD740GD as recorded, but for depth 3, halfway."""
+
+
+@pytest.mark.parametrize(("at_two", "dips"), [(75.2, []), (62.0, [2])])
+def test_a_single_arm_has_nothing_to_choose_from_at_depth_2(at_two: float, dips: list[int]) -> None:
+    passes = [list((ARM | {2: at_two}).items())]
+    assert 2 in [each.depth for each in suspects(sweep_of(passes))], "eight channels are slow so"
+    of_disk = sweep_of(passes, CONCAVE_FROM["hdd"])
+    assert [each.depth for each in suspects(of_disk)] == dips
+    assert all(each.by_below == (each.depth == 2) for each in to_confirm(of_disk))
+
+
+def test_a_curve_that_is_concave_later_on_has_its_chords_from_there() -> None:
+    """At 4 the neighbour below is 1, at 8 it is 4."""
+    sweep = sweep_of([[(1, 100.0), (4, 98.0), (8, 280.0), (16, 700.0)]], 2)
+    found = {each.depth: each for each in suspects(sweep, 0.01)}
+    assert found[4].contrast == pytest.approx(math.log(0.98))
+    assert found[8].contrast == pytest.approx(math.log(280 / (98 + 602 / 3)))
 
 
 @given(concave_curves())

@@ -104,6 +104,16 @@ def test_between_uneven_neighbours_the_straight_line_counts() -> None:
     assert settled(judge(*sides, suspect=Suspect(9, 2, 16, -0.1))).outcome is Outcome.FAIL
 
 
+def test_by_the_neighbour_below_alone_a_rate_has_only_to_keep_up_with_it() -> None:
+    arm = Suspect(2, 1, 3, 0.1, by_below=True)
+    sides = (around(66, 40, 1), around(73, 40, 2), around(87, 40, 3))
+    verdict = settled(judge(*sides, suspect=arm))
+    assert (verdict.outcome, verdict.notes[0]) == (Outcome.PASS, "depth 2 against 1")
+    assert verdict.estimate == pytest.approx(73 / 66, rel=0.02)
+    sides = (around(66, 40, 1), around(60, 40, 2), around(87, 40, 3))
+    assert settled(judge(*sides, suspect=arm)).outcome is Outcome.FAIL
+
+
 def test_slow_drift_cancels_in_a_triple() -> None:
     moving = [math.exp(0.02 * n) for n in range(60)]
     sides = [[rate * by for rate, by in zip(side, moving, strict=True)] for side in measured(0.0)]

@@ -5,6 +5,7 @@ again around another judge.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -73,7 +74,7 @@ class StoredStatement(_Stored):
     `quantities` are what is measured, in the order in which the statement names them; the
     points of a curve, lowest depth first.  `limit` is the figure (in the quantity's unit),
     or the share of `within` and `tolerance`; a ratio has none, for its threshold is in the
-    factors.  `direction` is that of a ratio or a figure.
+    factors.  `direction` is that of a ratio or a figure; `concave_from` is a curve's.
     """
 
     kind: Kind
@@ -86,6 +87,7 @@ class StoredStatement(_Stored):
     recorded: Recorded | None = None
     whose: str = ""
     beside: Beside | None = None
+    concave_from: int = 1
 
 
 class StoredArrival(_Stored):
@@ -258,6 +260,7 @@ def _stored(statement: Measured) -> StoredStatement:
         recorded=recorded,
         whose=whose,
         beside=beside,
+        concave_from=statement.load.concave_from,
     )
 
 
@@ -279,6 +282,7 @@ def statement_of(said: Stored, judge: Judge) -> Statement:
 
 
 def _statement_of(said: StoredStatement, load: Load) -> Statement:
+    load = replace(load, concave_from=said.concave_from)
     parts = [_quantity(load, each) for each in said.quantities]
     match said.kind, parts, said.direction, said.limit:
         case "ratio", [left, right], ">=" | "<=" as direction, None:

@@ -189,15 +189,21 @@ class SliceJudge:
     def _put_on_record(self, said: AsRecorded) -> AsRecorded:
         """Measure what there was nothing to hold against, and look once more.
 
-        Of two drives that do so side by side, on two workers, the one that comes second finds what
-        the first has put there; raises NothingOnRecord for the first.
+        Not what others find on record already.  Of two drives that do so side by side, on two
+        workers, the one that comes second finds what the first has put there; raises
+        NothingOnRecord for the first.
         """
+        if known := said.known():
+            raise NothingOnRecord(
+                f"nothing is on record of {said.whose} under {said.quantity}; what this drive does "
+                f"is: {known.whose}"
+            )
         plan, evidence, number = plan_of_record(said, self.noise), Evidence(self.slice_s), 0
         while len(evidence.blocks) < BLOCKS_ON_RECORD and evidence.spent_s < self.budget_s:
             numbers = range(number, number + FEWEST_BLOCKS)
             evidence.take(self._batch(plan, evidence.seconds, numbers))
             number += FEWEST_BLOCKS
-            if evidence.voids():
+            if evidence.voids() and not evidence.may_yet_count():
                 break
         self.keep_spent(evidence.spent_s)
         if evidence.voids() or len(evidence.blocks) < FEWEST_BLOCKS:
@@ -255,6 +261,8 @@ class SliceJudge:
 
     def _look(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict | None:
         voids = evidence.voids()
+        if voids and evidence.may_yet_count() and evidence.spent_s < budget_s:
+            return None
         if not voids and len(evidence.blocks) < FEWEST_BLOCKS:
             if evidence.spent_s < budget_s:
                 return None
@@ -271,7 +279,7 @@ class SliceJudge:
         """How many blocks to measure before the next look; within the budget, more or less."""
         block_s = len(plan.sides) * evidence.seconds
         most = min(LONGEST_BATCH_S, budget_s - evidence.spent_s) // block_s
-        if len(evidence.blocks) < FEWEST_BLOCKS or most <= FEWEST_BLOCKS:
+        if evidence.voids() or len(evidence.blocks) < FEWEST_BLOCKS or most <= FEWEST_BLOCKS:
             return FEWEST_BLOCKS
         needed = plan.needed(evidence.rates(), block_s) - len(evidence.blocks)
         return max(FEWEST_BLOCKS, min(needed, int(most)))

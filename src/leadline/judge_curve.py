@@ -150,7 +150,8 @@ def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> S
             return Screen(None, spent, _voids(spoilt) or (_NO_SWEEP,))
         if few:
             continue
-        sweep = sweep_of([[(depth, each.rate) for depth, each in one.items()] for one in passes])
+        rates = [[(depth, each.rate) for depth, each in one.items()] for one in passes]
+        sweep = sweep_of(rates, curve.load.concave_from)
         if over or tolerance is None or not another_pass(sweep, tolerance):
             ran = [each for one in passes for each in one.values()] if judge.alone else []
             return Screen(sweep, spent, waited=waited_in_host(ran), lengths=lengths)

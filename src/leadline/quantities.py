@@ -57,6 +57,8 @@ class Load:
     channels: int | None = None
     owed_depth: int | None = None
     """The queue that the firmware matrix promises, where the drive advertises less of one."""
+    concave_from: int = 1
+    """The depth from which on its curve is concave: see `verdict.curve.Sweep`."""
     admit: Callable[[int], None] | None = None
     """Raises what forbids a device queue depth: see `depths.admit_depth`."""
 
@@ -254,9 +256,9 @@ class Quantity:
                 raise Misuse(f"{self}.agrees_with({other}): rates without factors are on record")
             limit = share(within, "within")
             source = str(getattr(within, "source", ""))
-            look = partial(other.look, str(self))
+            look, known = partial(other.look, str(self)), partial(other.known, str(self))
             found, beside = look()
-            said = AsRecorded(self, found, limit, other.of, source, beside, look)
+            said = AsRecorded(self, found, limit, other.of, source, beside, look, known)
             return stated(said, self.load.judge)
         self._comparable(other, "agrees with")
         if self.block_bytes != other.block_bytes:

@@ -141,16 +141,22 @@ def _nothing_beside(name: str) -> Beside | None:
     return None
 
 
+def _nothing_known(name: str) -> Recorded | None:
+    return None
+
+
 @dataclass(frozen=True)
 class History:
     """What is on record of a drive, or of drives like it; `find(name)` by a quantity's name.
 
-    `beside(name)` is what else there is: None where it is the drive's own record.
+    `beside(name)` is what else there is: None where it is the drive's own record.  `known(name)` is
+    what others find there of this drive, from this run or before it.
     """
 
     of: str
     find: "Callable[[str], Recorded | None]"
     beside: "Callable[[str], Beside | None]" = _nothing_beside
+    known: "Callable[[str], Recorded | None]" = _nothing_known
 
     def look(self, name: str) -> Found:
         """What is on record now, by a quantity's name."""
@@ -165,7 +171,7 @@ class AsRecorded:
     """A quantity that differs by at most `within` from what another session measured.
 
     `recorded` is None where nothing is on record of `whose`; `beside` is None where that is the
-    drive itself.  `look_again` may find both later.
+    drive itself.  `look_again` may find both later; `known` is what others find of this drive.
     """
 
     quantity: "Quantity"
@@ -175,6 +181,7 @@ class AsRecorded:
     source: str = ""
     beside: Beside | None = None
     look_again: "Callable[[], Found]" = lambda: (None, None)
+    known: "Callable[[], Recorded | None]" = lambda: None
 
     @property
     def load(self) -> "Load":

@@ -50,6 +50,7 @@ from leadline.running import RECORDED
 from leadline.stack.leftover import take_down_marked
 from leadline.steadying import Steadying
 from leadline.verdict.calibration import DEEP
+from leadline.verdict.curve import CONCAVE_FROM
 from leadline.vetting import Vetting, vet
 
 if TYPE_CHECKING:
@@ -243,7 +244,9 @@ class OpenVisit:
         owed = queue_depth.owed(self.drive, self.model.queue_depth)
         made = Load(workload, judge, full, self.kernel_queue_depth, owed_depth=owed)
         channels = self.model.channels if by is None else None
-        return replace(made, channels=channels, admit=partial(admit_depth, self))
+        concave_from = CONCAVE_FROM[self.model.class_]
+        admit = partial(admit_depth, self)
+        return replace(made, channels=channels, concave_from=concave_from, admit=admit)
 
     def judge(
         self, item: pytest.Item, slice_s: float | None = None, by: Measured | None = None

@@ -24,6 +24,8 @@ FEWEST_SLICES = 4
 ENOUGH_SLICES = 16
 """As many as a first session records.  One that soon agreed with its own record has fewer, and the
 next could be held against no more than those."""
+_BEST = (True, ENOUGH_SLICES)
+"""What `_worth` is of a session that no other is better than."""
 
 
 def before(record: "Record", cell: "Cell", serial: str) -> History:
@@ -31,7 +33,11 @@ def before(record: "Record", cell: "Cell", serial: str) -> History:
 
     On a controller of another kind it was another cell.
     """
-    return History("this drive's own record", lambda side: own_session(record, cell, serial, side))
+    return History(
+        "this drive's own record",
+        lambda side: own_session(record, cell, serial, side),
+        known=lambda side: known_session(record, cell, serial, side),
+    )
 
 
 def twins(record: "Record", cell: "Cell", serial: str) -> History:
@@ -44,7 +50,12 @@ def twins(record: "Record", cell: "Cell", serial: str) -> History:
         others = twins_sessions(record, cell, serial, side)[1:]
         return Beside(tuple(others), own_session(record, cell, serial, side))
 
-    return History(f"another {cell.model} with {cell.firmware}", newest, beside)
+    return History(
+        f"another {cell.model} with {cell.firmware}",
+        newest,
+        beside,
+        lambda side: known_session(record, cell, serial, side),
+    )
 
 
 def own_session(record: "Record", cell: "Cell", serial: str, side: str) -> Recorded | None:
@@ -55,7 +66,17 @@ def own_session(record: "Record", cell: "Cell", serial: str, side: str) -> Recor
     none, and one of fewer than ENOUGH_SLICES, where there is a better one.  None where there is
     no such session.
     """
-    return _best_of_each(record, cell, serial, side, own=True).get(serial)
+    return _best_of_each(record, side, _own(record, cell, serial)).get(serial)
+
+
+def known_session(record: "Record", cell: "Cell", serial: str, side: str) -> Recorded | None:
+    """The same, in this run or another, if it is as good a yardstick as a session can be.
+
+    What twins are held against, so that it need not be measured again for them.
+    """
+    sessions = _own(record, cell, serial, this_run=True)
+    found = _best_of_each(record, side, sessions).get(serial)
+    return found if found is not None and _worth(found) == _BEST else None
 
 
 def twins_sessions(record: "Record", cell: "Cell", serial: str, side: str) -> list[Recorded]:
@@ -66,7 +87,8 @@ def twins_sessions(record: "Record", cell: "Cell", serial: str, side: str) -> li
     The fullest first, and the newest of those; without those that do not tell a queue from none,
     where any does.
     """
-    of_each = _best_of_each(record, cell, serial, side, own=False).values()
+    sessions = _sessions(record.run_id, cell, serial).where(CellRow.serial != serial)
+    of_each = _best_of_each(record, side, sessions).values()
     found = sorted(
         (one for one in of_each if _is_whole(record, one, side)), key=_worth, reverse=True
     )
@@ -74,14 +96,13 @@ def twins_sessions(record: "Record", cell: "Cell", serial: str, side: str) -> li
 
 
 def _best_of_each(
-    record: "Record", cell: "Cell", serial: str, side: str, *, own: bool
+    record: "Record", side: str, sessions: Select[str, str, str]
 ) -> dict[str, Recorded]:
     """The best session of each drive, by its serial number; the drive with the newest first."""
     best: dict[str, Recorded] = {}
     with record.reading() as session:
-        sessions = _sessions(record.run_id, cell, serial, own).where(~_disagreed(side))
-        for run, name, whose in session.execute(sessions).all():
-            if whose in best and _worth(best[whose]) == (True, ENOUGH_SLICES):
+        for run, name, whose in session.execute(sessions.where(~_disagreed(side))).all():
+            if whose in best and _worth(best[whose]) == _BEST:
                 continue
             found = _recorded(session, run, name, whose, side)
             if found and (whose not in best or _worth(found) > _worth(best[whose])):
@@ -170,7 +191,7 @@ def _as_now(run_id: str, serial: str, fact: Fact) -> ColumnElement[bool]:
     return or_(here.is_(None), fact(CellRow) == here)
 
 
-def _sessions(run_id: str, cell: "Cell", serial: str, own: bool) -> Select[str, str, str]:
+def _sessions(run_id: str, cell: "Cell", serial: str) -> Select[str, str, str]:
     """(run, cell, serial) of each session, newest first, of drives on a controller of one kind."""
     query = select(CellRow.run, CellRow.cell, CellRow.serial).where(
         CellRow.model == cell.model,
@@ -178,10 +199,14 @@ def _sessions(run_id: str, cell: "Cell", serial: str, own: bool) -> Select[str, 
         same_controller(run_id, serial),
         _same_image(run_id, serial),
     )
-    if own:
-        query = query.where(
-            CellRow.serial == serial, CellRow.rig == cell.rig, CellRow.run != run_id
-        )
-    else:
-        query = query.where(CellRow.serial != serial)
     return query.order_by(CellRow.id.desc())
+
+
+def _own(
+    record: "Record", cell: "Cell", serial: str, *, this_run: bool = False
+) -> Select[str, str, str]:
+    """Those of the drive itself on this rig; of `this_run`, too, or of others alone."""
+    query = _sessions(record.run_id, cell, serial).where(
+        CellRow.serial == serial, CellRow.rig == cell.rig
+    )
+    return query if this_run else query.where(CellRow.run != record.run_id)

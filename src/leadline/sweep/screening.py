@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from leadline.load.recorded_job import RecordedRun
 from leadline.sweep.evidence import as_run, of_load
+from leadline.verdict.curve import CONCAVE_FROM
 from leadline.verdict.runs import RunRatio, ratio_of
 
 STALL_S = 1.0
@@ -33,23 +34,25 @@ def suspects(runs: Sequence[RecordedRun], class_: str) -> list[Suspect]:
     found: list[Suspect] = []
     for rw in sorted({run.asked.rw for run in runs}):
         curve = [run for run in of_load(runs, rw).values() if not run.voids]
-        found += [*_dips(curve), *_collapse(curve), *_stalls(curve)]
+        found += [*_dips(curve, CONCAVE_FROM.get(class_, 1)), *_collapse(curve), *_stalls(curve)]
         if class_ == "hdd" and rw == "randread":
             found += _flat(curve)
     return found
 
 
-def _dips(curve: Sequence[RecordedRun]) -> Iterator[Suspect]:
-    """Points below the chord of their neighbours, which a concave curve does not have."""
+def _dips(curve: Sequence[RecordedRun], concave_from: int) -> Iterator[Suspect]:
+    """Points below the chord of their neighbours, which a concave curve does not have.
+
+    Where it is not concave yet, the neighbour below is the chord: see `verdict.curve.Sweep`.
+    """
     triples = zip(curve, curve[1:], curve[2:], strict=False)
     for left, middle, right in triples:
-        way = (middle.offered_depth - left.offered_depth) / (
-            right.offered_depth - left.offered_depth
-        )
+        low, at, high = (each.offered_depth for each in (left, middle, right))
+        way = 0.0 if low < concave_from else (at - low) / (high - low)
         chord = ratio_of(as_run(middle), [(1.0 - way, as_run(left)), (way, as_run(right))])
         if chord.high < 1.0:
-            around = f"depths {left.offered_depth} and {right.offered_depth}"
-            yield _suspect("dip", middle, f"{_less(chord)} below the line between {around}")
+            line = f"the line between depths {low} and {high}" if way else f"depth {low}"
+            yield _suspect("dip", middle, f"{_less(chord)} below {line}")
 
 
 def _collapse(curve: Sequence[RecordedRun]) -> Iterator[Suspect]:

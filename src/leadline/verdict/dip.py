@@ -93,7 +93,8 @@ def judge_dip(
     )
     if verdict is None:
         return None
-    where = f"depth {suspect.depth} against {suspect.below} and {suspect.above}"
+    others = str(suspect.below) if suspect.by_below else f"{suspect.below} and {suspect.above}"
+    where = f"depth {suspect.depth} against {others}"
     return replace(verdict, notes=(where, *verdict.notes))
 
 
