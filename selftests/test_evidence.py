@@ -96,6 +96,27 @@ def test_a_drive_too_slow_for_the_longest_slice_is_void_then() -> None:
     assert evidence.voids()[0].startswith("too-short: ")
 
 
+@pytest.mark.parametrize(
+    ("unclean", "clean", "why", "may"),
+    [
+        (2, 2, "neighbour", True),
+        (4, 0, "neighbour", True),
+        (5, 3, "neighbour", False),
+        (2, 2, "errors", False),
+    ],
+)
+def test_a_few_that_do_not_count_may_be_made_good(
+    unclean: int, clean: int, why: str, may: bool
+) -> None:
+    """Where what spoilt them passes: an error of the drive does not."""
+    evidence = Evidence(0.5)
+    good = pair(7.8, 1.0)
+    spoilt = tuple(replace(each, voids=(why,)) for each in good)
+    evidence.take([spoilt] * unclean + [good] * clean)
+    assert evidence.may_yet_count() == may
+    assert evidence.voids(), "as it stands, none of it counts"
+
+
 def test_where_nobody_counted_nothing_is_said() -> None:
     evidence = Evidence(0.5)
     evidence.take([pair(None, None)])

@@ -218,6 +218,24 @@ def test_a_rare_unclean_slice_is_measured_again() -> None:
     assert kept.verdicts[0].outcome is Outcome.PASS
 
 
+def test_a_disturbance_in_the_first_batch_is_outlasted() -> None:
+    """Two pairs of four do not count: no more than that is known of the drive then."""
+    drive = SliceDrive({8: 7000, 1: 1000}, stalled=frozenset({0, 2}))
+    reads, kept = judged(drive)
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    (verdict,) = kept.verdicts
+    assert verdict.count == 6, "three in four count before there is a verdict"
+    assert set(drive.batches) == {2 * FEWEST_BLOCKS}
+
+
+def test_a_disturbance_that_goes_on_voids_the_verdict_and_not_at_the_end_of_its_budget() -> None:
+    drive = SliceDrive({8: 7000, 1: 1000}, spoil=LITTLES_LAW, spoilt_share=0.5)
+    reads, kept = judged(drive, budget_s=130)
+    with pytest.raises(Unsettled, match=LITTLES_LAW):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert kept.verdicts[0].drive_seconds < 13
+
+
 def test_slices_too_short_for_a_slow_drive_are_lengthened() -> None:
     drive = SliceDrive({8: 70, 1: 10})
     reads, kept = judged(drive)

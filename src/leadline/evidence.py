@@ -10,13 +10,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
-from leadline.load.slices import ROUNDS, TOO_SHORT, VOID_MEANINGS, Slice, offered_for
+from leadline.drive.finding import NEIGHBOUR, OTHER_COMMANDS, OTHER_IO
+from leadline.load.slices import (
+    DRIVE_DEPTH,
+    LITTLES_LAW,
+    OVERLAP,
+    ROUNDS,
+    TOO_SHORT,
+    VOID_MEANINGS,
+    Slice,
+    offered_for,
+)
 
 LONGEST_SLICE_S = 10.0
 ROUGH = 2.0
 """A slice that was too short to count tells how long it had to be within about this factor."""
 UNCLEAN_SHARE = 0.25
 """Unclean blocks are measured again; when more than this share of them is, nothing counts."""
+PASSING = frozenset(
+    {TOO_SHORT, LITTLES_LAW, DRIVE_DEPTH, OVERLAP, NEIGHBOUR, OTHER_IO, OTHER_COMMANDS}
+)
+"""What may be over soon: the machine was busy, or somebody else used the drive or its path."""
+FEW_UNCLEAN = 4
+"""So many blocks, which is a whole first batch, may have met what is PASSING: more is measured,
+until the share tells."""
 STALLED = 0.75
 """A slice with less than this of the usual rate is no slower fellow of the others."""
 WAITED, MOST_DEPTHS_TOLD = "waited in the host:", 3
@@ -78,6 +95,10 @@ class Evidence:
         """Why the evidence does not count, most frequent first; empty when it does."""
         measured = len(self.blocks) + self.dropped
         return () if self.dropped <= UNCLEAN_SHARE * measured else _said(self.unclean)
+
+    def may_yet_count(self) -> bool:
+        """Whether what is unclean is so little, and may be over, that more can make it good."""
+        return self.dropped <= FEW_UNCLEAN and PASSING.issuperset(self.unclean)
 
     def limits(self) -> tuple[str, ...]:
         """What was tolerated of the slices that count, in the words of `voids`."""
