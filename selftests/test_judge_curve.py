@@ -80,6 +80,25 @@ def test_screening_picks_and_confirming_decides_on_slices_measured_afresh() -> N
     assert kept.verdicts[0].count == len(fresh) / 3
 
 
+def test_one_sweep_serves_both_claims_of_a_curve() -> None:
+    reads, kept = judged(drive())
+    assert reads.curve().has_no_dip()
+    dip = len(kept.slices)
+    assert reads.curve().does_not_collapse()
+    assert {side for side, _ in kept.slices[dip:]} == {"last", "best"}
+    (told,) = [note for note in kept.verdicts[1].notes if note.startswith("the sweep")]
+    assert told.startswith("the sweep, which another claim paid for: knee at depth ")
+    assert kept.verdicts[1].drive_seconds == pytest.approx(0.5 * (len(kept.slices) - dip))
+
+
+def test_a_sweep_of_another_curve_serves_no_claim() -> None:
+    reads, kept = judged(drive())
+    assert reads.curve().has_no_dip()
+    dip = len(kept.slices)
+    assert reads.curve(offered=64).does_not_collapse()
+    assert any(side.startswith("screen ") for side, _ in kept.slices[dip:])
+
+
 def test_one_dip_that_is_confirmed_is_enough() -> None:
     """The others are not paid for: the claim has failed."""
     reads, kept = judged(drive(changed={7: 0.85, 19: 0.85, 27: 0.85}))

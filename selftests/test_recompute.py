@@ -97,6 +97,17 @@ def test_the_claims_of_one_test_do_not_mix_their_slices(tmp_path: Path) -> None:
     assert unlike(tmp_path) == []
 
 
+def test_a_verdict_by_the_sweep_of_another_is_the_same_again(tmp_path: Path) -> None:
+    run = Kept(tmp_path, SliceDrive({depth: 1000.0 * min(depth, 8) for depth in range(1, 33)}))
+    curve = run.reads.curve()
+    run.settle(curve.has_no_dip(), curve.does_not_collapse())
+    run.close()
+    dip, collapse = read_run(tmp_path, None).verdicts
+    assert dip.basis["statement"]["swept"] is None
+    assert len(collapse.basis["statement"]["swept"]["rates"]) == 32
+    assert unlike(tmp_path) == []
+
+
 def test_slices_of_a_claim_that_the_rig_broke_off_are_of_no_verdict(tmp_path: Path) -> None:
     run = Kept(tmp_path, Failing({8: 3100, 1: 1000}, noise=0.2))
     with pytest.raises(RigTrouble):

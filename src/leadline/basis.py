@@ -34,6 +34,7 @@ from leadline.statements import (
     Ratio,
     Recorded,
     Statement,
+    Swept,
     Within,
 )
 from leadline.trace.rounds import ReplayedTrace
@@ -74,7 +75,8 @@ class StoredStatement(_Stored):
     `quantities` are what is measured, in the order in which the statement names them; the
     points of a curve, lowest depth first.  `limit` is the figure (in the quantity's unit),
     or the share of `within` and `tolerance`; a ratio has none, for its threshold is in the
-    factors.  `direction` is that of a ratio or a figure; `concave_from` is a curve's.
+    factors.  `direction` is that of a ratio or a figure; `concave_from` is a curve's,
+    and `swept` the sweep of another claim of it that this one has made use of.
     """
 
     kind: Kind
@@ -88,6 +90,7 @@ class StoredStatement(_Stored):
     whose: str = ""
     beside: Beside | None = None
     concave_from: int = 1
+    swept: Swept | None = None
 
 
 class StoredArrival(_Stored):
@@ -234,6 +237,7 @@ def _stored(statement: Measured) -> StoredStatement:
     recorded: Recorded | None = None
     beside: Beside | None = None
     whose = ""
+    swept: Swept | None = None
     match statement:
         case Ratio(left, direction, right):
             kind, quantities = "ratio", (left, right)
@@ -245,7 +249,7 @@ def _stored(statement: Measured) -> StoredStatement:
             kind, quantities = "record", (quantity,)
         case NoDip(curve, limit):
             kind, quantities = "dip", curve.points
-        case NoCollapse(curve, limit):
+        case NoCollapse(curve, limit, _, swept):
             kind, quantities = "collapse", curve.points
     return StoredStatement(
         kind=kind,
@@ -261,6 +265,7 @@ def _stored(statement: Measured) -> StoredStatement:
         whose=whose,
         beside=beside,
         concave_from=statement.load.concave_from,
+        swept=swept,
     )
 
 
@@ -294,9 +299,10 @@ def _statement_of(said: StoredStatement, load: Load) -> Statement:
         case "record", [quantity], None, float(limit) if said.recorded:
             whose, source, beside = said.whose, said.source, said.beside
             return AsRecorded(quantity, said.recorded, limit, whose, source, beside)
-        case "dip" | "collapse", [_, _, _, *_], None, float(limit):
-            made = NoDip if said.kind == "dip" else NoCollapse
-            return made(Curve(load, tuple(parts)), limit, said.source)
+        case "dip", [_, _, _, *_], None, float(limit):
+            return NoDip(Curve(load, tuple(parts)), limit, said.source)
+        case "collapse", [_, _, _, *_], None, float(limit):
+            return NoCollapse(Curve(load, tuple(parts)), limit, said.source, said.swept)
     raise Misuse(
         f"a statement of kind {said.kind!r} with {len(parts)} quantities, direction "
         f"{said.direction} and limit {said.limit}: its parts do not fit together"

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from leadline.claims import Claim, stated
+from leadline.load.slices import SliceSetting
+from leadline.load.workload import Workload
 from leadline.statements import NoCollapse, NoDip, share
 from leadline.unmeasured import refuse
 
@@ -31,12 +33,21 @@ def whole_curve(deepest: int) -> tuple[int, ...]:
     return (*depths, deepest) if deepest > EVERY_DEPTH else tuple(depths)
 
 
+CurveSettings = tuple[Workload, tuple[SliceSetting, ...]]
+"""What is measured for a curve; two with the same are one curve."""
+
+
 @dataclass(frozen=True)
 class Curve:
     """The rates of one workload over its device queue depths, lowest first; not yet measured."""
 
     load: "Load"
     points: "tuple[Quantity, ...]"
+
+    @property
+    def settings(self) -> CurveSettings:
+        """The workload, and the settings of its points."""
+        return self.load.workload, tuple(point.setting for point in self.points)
 
     __bool__ = refuse("the truth", "ask for something: curve.has_no_dip()")
 

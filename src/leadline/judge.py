@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from leadline.claims import Claim, NothingOnRecord, Settled
+from leadline.depth_curve import CurveSettings
 from leadline.diagnosis import of_ratio, slower_of
 from leadline.errors import Inconclusive
 from leadline.evidence import Block, Evidence
@@ -36,6 +37,7 @@ from leadline.statements import (
     NoDip,
     NotRegressed,
     Ratio,
+    Swept,
     Within,
 )
 from leadline.verdict.verdict import Outcome, Verdict
@@ -96,8 +98,9 @@ class SliceJudge:
     notes too, and `tell_apart` what agreement with a record that failed is; `keep_spent` is told
     of drive time, in seconds, that is part of no verdict.  `alone`: what the slices count in the
     drive is all that was in flight below the host, for no other drive has a part of it.  `now` is
-    the settling under way, or the last one; `begin` gives the next.  A verdict depends on these,
-    its statement and its slices alone, so that it can be computed again (`leadline.recompute`).
+    the settling under way, or the last one; `begin` gives the next.  `sweeps` are those of curves
+    that were made for other claims on this drive, as it is now.  A verdict depends on these, its
+    statement and its slices alone, so that it can be computed again (`leadline.recompute`).
     """
 
     cell: str
@@ -114,6 +117,7 @@ class SliceJudge:
     hunt: Hunt = no_hunt
     tell_apart: TellApart = tell_nothing
     alone: bool = True
+    sweeps: dict[CurveSettings, Swept] = field(default_factory=dict)
     now: Settling = field(init=False)
     remarks: dict[str, str] = field(default_factory=dict)
     _stated: list[Claim] = field(default_factory=list)
@@ -135,6 +139,8 @@ class SliceJudge:
             case NoDip() as dip:
                 verdict = settle_dip(self, dip)
             case NoCollapse() as collapse:
+                swept = collapse.swept or self.sweeps.get(collapse.curve.settings)
+                claim.statement = collapse = replace(collapse, swept=swept)
                 verdict = settle_collapse(self, collapse)
             case Within() as within:
                 verdict = look_at_times(within)

@@ -17,7 +17,7 @@ from leadline.load.slices import TOO_SHORT, VOID_MEANINGS, Slice, SliceSetting
 from leadline.plans import Plan, Progress, Rates, needed_by
 from leadline.price import price_of_curve, priced
 from leadline.remedies import TOO_FEW
-from leadline.statements import NoCollapse, NoDip
+from leadline.statements import NoCollapse, NoDip, Swept
 from leadline.verdict.contrast import edge_of
 from leadline.verdict.curve import (
     MOST_PASSES,
@@ -75,6 +75,7 @@ def settle_dip(judge: "SliceJudge", said: NoDip) -> Verdict:
     screen = screened(judge, said.curve, tolerance=said.tolerance)
     if screen.sweep is None:
         return _void(screen, 1.0 - said.tolerance)
+    judge.sweeps[said.curve.settings] = Swept(screen.sweep.rates, screen.lengths, screen.waited)
     spent, verdicts = screen.spent_s, {}
     more_s = _still_to_screen_s(screen, screen.sweep, said.tolerance)
     for suspect in to_confirm(screen.sweep, said.tolerance):
@@ -108,7 +109,7 @@ def ends_confirming(verdict: Verdict, spent_s: float, budget_s: float) -> bool:
 
 def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
     """Find the best depth, and hold the last one against it on slices measured afresh."""
-    screen = screened(judge, said.curve, tolerance=None)
+    screen = _known(said) or screened(judge, said.curve, tolerance=None)
     if screen.sweep is None:
         return _void(screen, 1.0 - said.within)
     depths = collapse_depths(screen.sweep)
@@ -120,6 +121,15 @@ def settle_collapse(judge: "SliceJudge", said: NoCollapse) -> Verdict:
         keeps = last_that_keeps(screen.sweep)
         verdict = replace(verdict, cause=f"collapses above depth {keeps}")
     return _with_shape(verdict, screen, screen.sweep, said.curve)
+
+
+def _known(said: NoCollapse) -> Screen | None:
+    """The screen that there is already, which costs nothing; None where there is none."""
+    swept = said.swept
+    if swept is None:
+        return None
+    sweep = Sweep(swept.rates, said.load.concave_from)
+    return Screen(sweep, 0.0, waited=swept.waited, lengths=swept.lengths)
 
 
 def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> Screen:
@@ -268,7 +278,8 @@ def _with_shape(verdict: Verdict, screen: Screen, sweep: Sweep, of: Curve) -> Ve
     curve = sweep.curve
     best = max(curve, key=lambda depth: curve[depth])
     shape = knee_in_words(knee(sweep), of.load.channels)
-    note = f"the sweep: {shape}; best {curve[best]:.4g} requests/s at depth {best}"
+    whose = "" if screen.spent_s else ", which another claim paid for"
+    note = f"the sweep{whose}: {shape}; best {curve[best]:.4g} requests/s at depth {best}"
     told = any(each.startswith(WAITED) for each in verdict.notes)
     waited = (screen.waited,) if screen.waited and not told else ()
     return replace(verdict, notes=(*verdict.notes, note, *waited))

@@ -60,6 +60,7 @@ def judge_for(
         noise=visit.noise(),
         keep_spent=keeping.spent,
         alone=by is None,
+        sweeps=visit.sweeps if by is None else {},
         hunt=partial(hunt, visit) if by is None else no_hunt,
         tell_apart=partial(tell_apart, visit) if by is None else tell_nothing,
     )

@@ -4,7 +4,7 @@ They are made by what `quantities` and `depth_curve` have, by `cycled.Cycled` an
 `multitasking.Multitasking`, and settled by `judge`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -279,12 +279,29 @@ class NoDip:
 
 
 @dataclass(frozen=True)
+class Swept:
+    """A sweep of a curve that another claim has made already: the rates (requests a second) of each
+    depth, pass by pass, and how many seconds a slice had to take there.
+
+    `waited`: how much of what was offered waited in the host, in words.
+    """
+
+    rates: Mapping[int, tuple[float, ...]]
+    lengths: Mapping[int, float]
+    waited: str = ""
+
+
+@dataclass(frozen=True)
 class NoCollapse:
-    """A curve whose last point keeps all but `within` of the best one before it."""
+    """A curve whose last point keeps all but `within` of the best one before it.
+
+    Which one is the best is seen in a sweep: in one that is there already, if `swept`.
+    """
 
     curve: "Curve"
     within: float
     source: str = ""
+    swept: Swept | None = None
 
     @property
     def load(self) -> "Load":

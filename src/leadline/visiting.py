@@ -15,6 +15,7 @@ from leadline.calibration.known import noise_of
 from leadline.claims import NothingOnRecord, NotJudgedHere, NotPromised
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
+from leadline.depth_curve import CurveSettings
 from leadline.depths import admit_depth, admit_depths
 from leadline.drive import arrivals, pair, queue_depth, settings, smart
 from leadline.drive.bind import Drive, bind
@@ -48,6 +49,7 @@ from leadline.results.rows import cell_row, finding_row
 from leadline.results.schema import Environment, Phase
 from leadline.running import RECORDED
 from leadline.stack.leftover import take_down_marked
+from leadline.statements import Swept
 from leadline.steadying import Steadying
 from leadline.verdict.calibration import DEEP
 from leadline.verdict.curve import CONCAVE_FROM
@@ -88,6 +90,7 @@ class OpenVisit:
         self._steadying = Steadying(self)
         self._cycles = Cycles(partial(cycle, self))
         self._judges: list[tuple[pytest.Item, SliceJudge]] = []
+        self.sweeps: dict[CurveSettings, Swept] = {}
         self._lease: Lease | None = None
         self._admission: Admission | None = None
         self._open = ExitStack()
