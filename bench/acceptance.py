@@ -1,9 +1,10 @@
 """Healthy virtual drives through the whole of `-m acceptance`, again and again: any false alarm?
 
 `./run bench acceptance [ssd|disk|sas|pair ...] [--runs N] [--soak] [-k EXPR]`.  Each drive is the
-one of its shipped profile (SSDs are smaller, for they are filled twice a run), on a rig of its own that stays up; `pair` is two SSDs alike on one rig,
-for the claims that hold drives against one another or load both at once.  The runs share their
-results, so that from the second on a drive is held against its own record.
+one of its shipped profile (SSDs are smaller, for they are filled twice a run), on a rig of its own
+that stays up; `pair` is two SSDs alike on one rig, for the claims that hold drives against one
+another or load both at once.  The runs share their results, so that from the second on a drive is
+held against its own record.
 """
 
 import argparse
