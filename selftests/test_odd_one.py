@@ -1,10 +1,12 @@
 """A FAIL of agreement is of the drive that is the odd one, and of no healthy one beside it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from leadline.claims import ClaimFailed, Unsettled
+from leadline.load.slices import offered_for
 from leadline.results.history import before, own_session, twins, twins_sessions
 from leadline.statements import Beside, History, Recorded
 from selftests.slice_drive import SliceDrive
@@ -153,3 +155,13 @@ def test_every_other_drive_is_beside_the_one_it_is_held_against(keep: Keep) -> N
 def test_the_side_with_ncq_off_has_the_name_under_which_it_is_looked_for() -> None:
     reads = Settled(SliceDrive(GOOD)).load().at(offered=32)
     assert (str(reads), str(reads.without_ncq)) == (SIDE, OFF_SIDE)
+
+
+def test_with_ncq_off_no_more_waits_in_the_host_than_keeps_the_drive_busy() -> None:
+    """Thirty-two would turn over in ten times as long."""
+    load = Settled(SliceDrive(GOOD)).load()
+    assert load.at(offered=32).without_ncq.setting == load.at(depth=1).setting
+    assert load.at(offered=3).without_ncq.offered_depth == 3
+    assert load.at(threads=16).without_ncq.offered_depth == 16, "one each"
+    beside = replace(load, most_drives=2)
+    assert beside.at(offered=32, drives=2).without_ncq.offered_depth == 2 * offered_for(1)

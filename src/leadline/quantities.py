@@ -214,8 +214,16 @@ class Quantity:
 
     @property
     def without_ncq(self) -> "Quantity":
-        """The same by commands that are not queued."""
-        return replace(self, device_depth=1, named=f"{self.named}{NCQ_OFF}", depth_left=False)
+        """The same by commands that are not queued.
+
+        No more waits in the host than keeps the drive busy, but one for each thread: the rest would
+        wait in its turn, and a slice last until all of it has turned over.
+        """
+        offered = self.offered_depth
+        if self.threads == self.drives:
+            offered = min(offered, self.drives * offered_for(1))
+        off = replace(self, device_depth=1, offered_depth=offered, depth_left=False)
+        return replace(off, named=f"{self.named}{NCQ_OFF}")
 
     @property
     def mb_per_s(self) -> "Quantity":
