@@ -15,13 +15,14 @@ from leadline.drive.request_limits import RequestLimits
 from leadline.judge import SliceJudge
 from leadline.keeping import Keeping
 from leadline.load.workload import random_read
+from leadline.on_record import History, Recorded
 from leadline.plans import Noise
 from leadline.quantities import Load
 from leadline.recompute import Difference, differences
 from leadline.results.record import FILE_NAME, Record
 from leadline.results.stored import read_run
 from leadline.selection import CURVE_BUDGETS
-from leadline.statements import AtStation, History, Recorded
+from leadline.statements import AtStation
 from selftests.regression_stays import at_station
 from selftests.slice_drive import SliceDrive
 

@@ -12,12 +12,12 @@ from leadline.errors import Inconclusive, Misuse
 from leadline.inventory.plan import Cell
 from leadline.judge import BLOCKS_ON_RECORD, SliceJudge
 from leadline.load.workload import random_read
+from leadline.on_record import History, Recorded
 from leadline.quantities import Load
 from leadline.results.history import ENOUGH_SLICES, before, own_session, twins, twins_sessions
 from leadline.results.record import Record
 from leadline.results.schema import CellRow, OutcomeRow, SliceRow, VerdictRow
 from leadline.selection import CURVE_BUDGETS
-from leadline.statements import History, Recorded
 from leadline.verdict.verdict import Verdict
 from leadline.visiting import OpenVisit
 from selftests.slice_drive import SliceDrive

@@ -8,6 +8,7 @@ import pytest
 
 from leadline.calibration import noise_run, store
 from leadline.calibration.store import Conditions
+from leadline.calibration.visited import noise_on
 from leadline.drive.ladder import Rung
 from leadline.errors import DriveFault, Inconclusive, Misuse
 from leadline.load.slices import IO_ERRORS
@@ -167,8 +168,8 @@ def test_without_a_calibration_the_note_says_so_and_fio_is_not_asked(
     bench: Bench, opened: OpenVisit
 ) -> None:
     bench.did.clear()
-    assert opened.noise() == Noise()
-    assert "no calibration" in opened.noise().note
+    assert noise_on(opened) == Noise()
+    assert "no calibration" in noise_on(opened).note
     assert bench.did == []
 
 

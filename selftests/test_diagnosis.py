@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from leadline.claims import Claim, ClaimFailed
 from leadline.diagnosis import NOT_QUEUEING, SLOWER, STREAMS_SLOWER, of_ratio, slower_of
 from leadline.load.workload import random_mix, random_read, sequential_read
+from leadline.on_record import Recorded
 from leadline.quantities import Load, Quantity
-from leadline.statements import Agreement, AsRecorded, Ratio, Recorded
+from leadline.statements import Agreement, AsRecorded, Ratio
 from leadline.verdict.verdict import Outcome, Verdict
 from selftests.slice_drive import SliceDrive
 from selftests.test_claims import Ruling

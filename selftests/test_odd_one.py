@@ -7,8 +7,8 @@ import pytest
 
 from leadline.claims import ClaimFailed, Unsettled
 from leadline.load.slices import offered_for
+from leadline.on_record import Beside, History, Recorded
 from leadline.results.history import before, own_session, twins, twins_sessions
-from leadline.statements import Beside, History, Recorded
 from selftests.slice_drive import SliceDrive
 from selftests.test_agreement_on_record import (
     CELL,

@@ -10,8 +10,8 @@ import pytest
 
 from leadline.claims import NothingOnRecord
 from leadline.cli import main
+from leadline.on_record import History
 from leadline.results.record import FILE_NAME, Record
-from leadline.statements import History
 from selftests.kept_claims import CELL, Kept, change, details
 from selftests.slice_drive import SliceDrive
 

@@ -11,12 +11,12 @@ from leadline.claims import ClaimFailed, Unsettled
 from leadline.drive.ladder import Rung
 from leadline.inventory.matrix import LimitSpec
 from leadline.load.workload import random_read
+from leadline.on_record import History
 from leadline.quantities import Load
 from leadline.results.history import before, twins
 from leadline.results.schema import CellRow, Environment, SliceRow
 from leadline.results.stood import Stood, broken_rung
 from leadline.running import Run
-from leadline.statements import History
 from leadline.telling_apart import Asked, asked_of, by_gain, where_to_look
 from leadline.verdict.interval import Interval, interval_of
 from leadline.visiting import OpenVisit

@@ -14,6 +14,7 @@ from leadline.claims import Judge
 from leadline.depth_curve import Curve
 from leadline.errors import Misuse
 from leadline.load.workload import Workload
+from leadline.on_record import Beside, Recorded
 from leadline.plans import Noise
 from leadline.quantities import MB_PER_S, REQUESTS_PER_S, SECONDS, Load, Quantity
 from leadline.results.rows import digest_of
@@ -23,7 +24,6 @@ from leadline.statements import (
     Arrival,
     AsRecorded,
     AtStation,
-    Beside,
     Bound,
     Gain,
     Measured,
@@ -32,7 +32,6 @@ from leadline.statements import (
     NoDip,
     NotRegressed,
     Ratio,
-    Recorded,
     Statement,
     Swept,
     Within,

@@ -3,6 +3,7 @@
 import math
 
 from leadline.drive.request_limits import in_binary
+from leadline.on_record import Recorded
 from leadline.quantities import REQUESTS_PER_S, SECONDS
 from leadline.remedies import remedy_of
 from leadline.statements import (
@@ -15,7 +16,6 @@ from leadline.statements import (
     NoDip,
     NotRegressed,
     Ratio,
-    Recorded,
     Statement,
     Within,
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from leadline.calibration.visited import noise_on
 from leadline.claims import Claim
 from leadline.hunt import hunt
 from leadline.judge import SliceJudge, no_hunt, tell_nothing
@@ -57,7 +58,7 @@ def judge_for(
         budget_s=budget.claim_s,
         curve_budget_s=budget.curve_s,
         repeat=repeating(visit.station.run, visit.station.rig, whole_of(item)),
-        noise=visit.noise(),
+        noise=noise_on(visit),
         keep_spent=keeping.spent,
         alone=by is None,
         sweeps=visit.sweeps if by is None else {},

@@ -20,8 +20,9 @@ from leadline.verdict.ratio import judge_ratio
 from leadline.verdict.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
+    from leadline.on_record import Beside, Recorded
     from leadline.plans import Noise, Progress, Rates
-    from leadline.statements import AsRecorded, Beside, Recorded
+    from leadline.statements import AsRecorded
 
 DISCRIMINATES = 1.2
 """So much faster must a load be with NCQ on, if drives that agree on it are to be called alike."""

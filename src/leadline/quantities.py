@@ -24,13 +24,13 @@ from leadline.errors import DriveFault, Inconclusive, Misuse
 from leadline.left_depth import refuse_left_shallow
 from leadline.load.slices import SliceSetting, offered_for
 from leadline.load.workload import SECTOR_BYTES, Workload
+from leadline.on_record import History
 from leadline.statements import (
     Against,
     Agreement,
     Arrival,
     AsRecorded,
     Bound,
-    History,
     Ratio,
     share,
 )

@@ -10,6 +10,7 @@ import pytest
 
 from leadline.calibration import store
 from leadline.calibration.known import FEWEST_SESSIONS, stale
+from leadline.calibration.visited import conditions_of
 from leadline.claims import NotJudgedHere
 from leadline.drive.identify_changes import Change
 from leadline.drive.said import Said, said_changes
@@ -161,7 +162,7 @@ def _stood_in(visit: "OpenVisit", stay: Stay, quantity: str) -> tuple[AtStation,
             f"leadline calibrate; {again}"
         )
     firmware = visit.station.run.matrix.firmware(cell.model, cell.firmware)
-    now_with = replace(visit.conditions(), firmware=firmware.shows)
+    now_with = replace(conditions_of(visit), firmware=firmware.shows)
     if changes := stale(calibration, now_with, datetime.now(UTC)):
         raise Inconclusive(
             f"what is stored of {cell.firmware} may not stand in for it: the rig's calibration is "

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from leadline.calibration.visited import noise_on
 from leadline.diagnosis import NOW
 from leadline.errors import RigTrouble
 from leadline.odd_one import gain_of
@@ -21,9 +22,10 @@ from leadline.verdict.verdict import Outcome
 
 if TYPE_CHECKING:
     from leadline.evidence import Evidence
+    from leadline.on_record import Recorded
     from leadline.plans import Noise
     from leadline.quantities import Quantity
-    from leadline.statements import AsRecorded, Recorded
+    from leadline.statements import AsRecorded
     from leadline.verdict.verdict import Verdict
     from leadline.visiting import OpenVisit
 
@@ -54,7 +56,7 @@ def _told(
     failed: "Verdict",
     evidence: "Evidence",
 ) -> Iterator[str]:
-    record, cell, noise = visit.station.record, visit.visit.cell, visit.noise()
+    record, cell, noise = visit.station.record, visit.visit.cell, noise_on(visit)
     slower_now = (failed.estimate or 1.0) < 1.0
     rates, block_s = evidence.rates(), 2 * evidence.seconds
     there = stood(record, recorded)

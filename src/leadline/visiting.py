@@ -4,14 +4,11 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from leadline.calibration import store
-from leadline.calibration.known import noise_of
 from leadline.claims import NothingOnRecord, NotJudgedHere, NotPromised
 from leadline.cycled import Cycled, Cycles
 from leadline.cycling import cycle
@@ -31,18 +28,16 @@ from leadline.evidence import needed_seconds
 from leadline.flashing import flash, runs
 from leadline.host.hugepages import reserved
 from leadline.host.lease import Lease, holder_text, take
-from leadline.host.programs import require
 from leadline.inventory.must import overlooked
 from leadline.inventory.plan import Visit
 from leadline.judge import SliceJudge
 from leadline.judging import Measured, judge_for
 from leadline.kernel_faults import KernelFaults
-from leadline.load.fio import FIO_MINIMUM, run_slices
+from leadline.load.fio import run_slices
 from leadline.load.jobs import hugepages_needed
 from leadline.load.slices import Slice, SliceSetting, offered_for
 from leadline.load.workload import Workload
 from leadline.outcomes import NOT_OFFERED
-from leadline.plans import Noise
 from leadline.power.cycle import PowerCycle
 from leadline.quantities import Load
 from leadline.results.rows import cell_row, finding_row
@@ -51,7 +46,6 @@ from leadline.running import RECORDED
 from leadline.stack.leftover import take_down_marked
 from leadline.statements import Swept
 from leadline.steadying import Steadying
-from leadline.verdict.calibration import DEEP
 from leadline.verdict.curve import CONCAVE_FROM
 from leadline.vetting import Vetting, vet
 
@@ -258,19 +252,6 @@ class OpenVisit:
         judge = judge_for(self, item, slice_s or SLICE_S[self.model.class_], by)
         self._judges.append((item, judge))
         return judge
-
-    def conditions(self) -> store.Conditions:
-        """What a calibration of this rig with this drive holds for, as it is now."""
-        station = self.station
-        fio = require(station.host, "fio", FIO_MINIMUM)
-        # Slices set the depth that they need: what it was left at is no matter.
-        deep = min(DEEP, queue_depth.deepest(station.host, self.drive))
-        return store.Conditions(self.drive.identity.firmware, station.kernel, fio, deep)
-
-    def noise(self) -> Noise:
-        """The noise of this rig with this drive, by its calibration if there is one."""
-        found = store.load(self.visit.cell.rig, self.drive.identity.serial)
-        return noise_of(found, self.conditions(), datetime.now(UTC)) if found else Noise()
 
     def first_slice_s(self) -> float:
         """Long enough for a claim about depth 8, by the rate at which the ladder's probe went."""

@@ -13,6 +13,7 @@ import pytest
 from leadline.calibration import store
 from leadline.calibration.pairs import measure_pairs
 from leadline.calibration.store import Calibration, KeptSession
+from leadline.calibration.visited import conditions_of
 from leadline.claims import NotPromised
 from leadline.depths import admit_depth
 from leadline.errors import Misuse
@@ -32,7 +33,7 @@ def test_noise(visit: "OpenVisit", request: pytest.FixtureRequest) -> None:
     """Measure the rig's noise with this drive, and keep it for the verdicts of later runs."""
     station, cell, name = visit.station, visit.visit.cell, claim_of(request.node)
     spent, place = 0.0, count()
-    conditions = visit.conditions()
+    conditions = conditions_of(visit)
     _admit(visit, conditions.deep)
 
     def keep_slice(side: str, measured: Slice) -> None:

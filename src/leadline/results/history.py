@@ -8,9 +8,9 @@ from sqlalchemy import ColumnElement, Exists, Select, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from leadline.odd_one import tells
+from leadline.on_record import Beside, History, Recorded
 from leadline.quantities import NCQ_OFF
 from leadline.results.schema import CellRow, OutcomeRow, SliceRow, VerdictRow
-from leadline.statements import Beside, History, Recorded
 from leadline.verdict.verdict import Outcome
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
+from leadline.on_record import Recorded
 from leadline.results.schema import CellRow, Environment
-from leadline.statements import Recorded
 
 if TYPE_CHECKING:
     from leadline.results.record import Record
