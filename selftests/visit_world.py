@@ -15,6 +15,7 @@ import pytest
 
 from leadline import station as station_module
 from leadline import steadying, vetting, visiting
+from leadline.calibration import visited
 from leadline.drive import quiet, scsi_pages, smart
 from leadline.drive.bind import Controller, Drive
 from leadline.drive.identify import decode
@@ -253,7 +254,8 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     monkeypatch.setattr(vetting, "zero_samples", made.zero_samples)
     monkeypatch.setattr(steadying, "precondition", made.precondition)
     monkeypatch.setattr(quiet, "LOOK_S", 0.0)
-    for name in ("bind", "climb", "admit", "run_slices", "flash", "require"):
+    monkeypatch.setattr(visited, "require", made.require)
+    for name in ("bind", "climb", "admit", "run_slices", "flash"):
         monkeypatch.setattr(visiting, name, getattr(made, name))
     return made
 
