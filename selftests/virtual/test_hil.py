@@ -143,11 +143,11 @@ def wait_for_slices(results: Path) -> None:
 @pytest.mark.parametrize(
     "signals",
     [
-        [signal.SIGINT],
         [signal.SIGKILL],
         *(
             pytest.param(signals, marks=pytest.mark.long)
             for signals in (
+                [signal.SIGINT],
                 [signal.SIGINT, signal.SIGINT],
                 [signal.SIGTERM],
                 [signal.SIGHUP, signal.SIGTERM, signal.SIGINT],
@@ -192,6 +192,7 @@ def test_ctrl_c_while_the_power_is_off(standing: Path, tmp_path: Path) -> None:
     wait_for_host(rig.name, "up")
 
 
+@pytest.mark.long
 def test_a_terminal_that_goes_away_while_the_power_is_off(standing: Path, tmp_path: Path) -> None:
     """SIGHUP, and nobody left to read what is printed: the outlet is on again all the same."""
     rig = load_rig(standing)

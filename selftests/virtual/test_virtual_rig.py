@@ -145,6 +145,7 @@ def test_an_outlet_takes_one_drive_away_and_what_it_had_not_flushed(rig: Rig) ->
     assert ssh(rig, "cat /proc/sys/kernel/random/boot_id") == boot
 
 
+@pytest.mark.long
 def test_the_hosts_outlet_cuts_its_drive_off_and_new_firmware_starts_with_it(rig: Rig) -> None:
     found = drives(rig)
     node, firmware = found["VSSD0001"]
