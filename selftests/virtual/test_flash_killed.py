@@ -157,7 +157,6 @@ def test_a_run_puts_the_drive_back_on_the_firmware_it_came_with(bench: Bench) ->
     assert bench.firmware("scsi1") == "1.0"
 
 
-@pytest.mark.long
 def test_what_an_ahci_drive_refuses_is_explained(bench: Bench) -> None:
     """The kernel's libata answers for it; by hdparm, the drive itself."""
     code, said = bench.run("flash", "ssd1", "1.1", "--allow-flash")
