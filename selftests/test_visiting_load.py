@@ -264,3 +264,20 @@ def test_the_first_slice_is_as_long_as_the_ladders_probe_calls_for(
     bench.overlap = Overlap("libata", 256, {}, 256, 8, 6.5, busy_s=256 / rate)
     made = opened.load(random_read(), request.node)
     assert judge_of(made).slice_s == pytest.approx(slice_s)
+
+
+@pytest.mark.parametrize(("class_", "concave_from"), [("ssd", 1), ("hdd", 2)])
+def test_a_curve_is_concave_from_where_the_class_of_the_drive_has_it(
+    opened: OpenVisit, request: pytest.FixtureRequest, class_: str, concave_from: int
+) -> None:
+    opened.model = opened.model.model_copy(update={"class_": class_})
+    assert opened.load(random_read(), request.node).concave_from == concave_from
+
+
+def test_the_tests_of_a_visit_have_its_sweeps_in_common(
+    opened: OpenVisit, request: pytest.FixtureRequest
+) -> None:
+    one, other = (opened.judge(request.node) for _ in range(2))
+    assert one.sweeps is other.sweeps
+    beside = opened.judge(request.node, by=opened.measure)
+    assert beside.sweeps is not one.sweeps, "what somebody else measures is another curve"
