@@ -17,6 +17,7 @@ from leadline.quantities import Load
 from leadline.recompute import differences
 from leadline.results.stored import read_run
 from leadline.running import VERDICTS
+from leadline.statements import Swept
 from leadline.station import Station
 from leadline.visiting import OpenVisit
 from selftests.identify_images import image
@@ -275,9 +276,13 @@ def test_a_curve_is_concave_from_where_the_class_of_the_drive_has_it(
 
 
 def test_the_tests_of_a_visit_have_its_sweeps_in_common(
-    opened: OpenVisit, request: pytest.FixtureRequest
+    bench: Bench, opened: OpenVisit, request: pytest.FixtureRequest
 ) -> None:
     one, other = (opened.judge(request.node) for _ in range(2))
     assert one.sweeps is other.sweeps
     beside = opened.judge(request.node, by=opened.measure)
     assert beside.sweeps is not one.sweeps, "what somebody else measures is another curve"
+    curve = opened.load(random_read(), request.node).curve([1, 2, 3])
+    one.sweeps[curve.settings] = Swept({}, {})
+    opened.rebound(bench.drive)
+    assert other.sweeps == {}, "it has been switched off since"

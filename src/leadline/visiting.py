@@ -140,6 +140,7 @@ class OpenVisit:
         self._ladder = None
         self._pair = None
         self._vetting = None
+        self.sweeps.clear()
         self._steadying.disturbed()
 
     def admitted(self, purpose: Purpose) -> Admission:
