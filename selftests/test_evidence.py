@@ -43,15 +43,19 @@ def test_what_waited_in_the_host_is_told_where_more_is_offered_than_usual(
     assert waited_in_host(drive.measure(random_read(), [SliceSetting(8, 128)] * 4)) == ""
 
 
-def taken(seconds: float, *rates: float) -> Evidence:
+def slices(seconds: float, *rates: float) -> list[Block]:
     """Slices of these rates at depth 8, ten offered: of 0.5 s they count from 100 a second on."""
     drive = SliceDrive({8: 1.0}, noise=0.0)
-    evidence = Evidence(seconds)
     blocks = []
     for rate in rates:
         drive.rates = {8: rate}
         blocks.append(tuple(drive.measure(random_read(), [SliceSetting(8, 10, seconds)])))
-    evidence.take(blocks)
+    return blocks
+
+
+def taken(seconds: float, *rates: float) -> Evidence:
+    evidence = Evidence(seconds)
+    evidence.take(slices(seconds, *rates))
     return evidence
 
 
@@ -76,6 +80,16 @@ def test_one_of_four_that_is_the_slowest_of_its_fellows_is_not() -> None:
 def test_a_stall_is_left_out_where_the_others_are_only_just_long_enough_too() -> None:
     evidence = taken(0.5, 103.0, 101.0, 60.0, 106.0)
     assert (evidence.seconds, len(evidence.blocks), evidence.voids()) == (0.5, 3, ())
+
+
+def test_the_first_four_are_one_batch_also_where_one_of_them_came_before() -> None:
+    """It tried their length: a stall in one of the others is one in four."""
+    evidence = taken(0.5, 1000.0)
+    evidence.take(slices(0.5, 1010.0, 20.0, 990.0))
+    assert (evidence.seconds, len(evidence.blocks), evidence.voids()) == (0.5, 3, ())
+    fellow = taken(0.5, 103.0)
+    fellow.take(slices(0.5, 101.0, 98.0, 106.0))
+    assert fellow.seconds == pytest.approx(1.2 * 5 * 10 / 102)
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,16 @@ def test_slices_too_short_for_a_slow_drive_are_lengthened() -> None:
     assert kept.verdicts[0].outcome is Outcome.PASS
 
 
+def test_one_pair_tries_the_length_of_slices_of_which_a_batch_is_long() -> None:
+    """A rough word that was wrong costs one pair, and one that was right none."""
+    drive = SliceDrive({8: 70, 1: 10})
+    reads, kept = judged(drive)
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    pair, first = 2, 2 * FEWEST_BLOCKS
+    assert drive.batches == [first, pair, first - pair]
+    assert kept.verdicts[0].count == FEWEST_BLOCKS
+
+
 def test_what_was_measured_before_slices_were_lengthened_counts_for_nothing() -> None:
     drive = SliceDrive({8: 3300, 1: 1000}, noise=0.05, slows_after=2 * FEWEST_BLOCKS)
     reads, kept = judged(drive)

@@ -58,7 +58,9 @@ class Evidence:
     def take(self, blocks: Sequence[Block]) -> None:
         """Sort new blocks into evidence and waste; lengthen the slices if they were too short."""
         self.spent_s += sum(each.drive_s for block in blocks for each in block)
-        needed = max(_needed_of(side) for side in zip(*blocks, strict=True))
+        # What one block has tried is of the same first batch as those that come after it.
+        first = self.blocks if len(self.blocks) < len(blocks) else []
+        needed = max(_needed_of(side) for side in zip(*first, *blocks, strict=True))
         longer = lengthened(self.seconds, needed)
         if longer > self.seconds:
             # A longer slice has another noise: what was measured before cannot be mixed in.

@@ -48,7 +48,7 @@ BLOCKS_ON_RECORD = 16
 """Of a first session: a later one can be held against no more than these."""
 LONGEST_BATCH_S = 16.0
 """A batch is one process of the load generator, and a killed run loses it.  Longer than this are
-none but those of FEWEST_BLOCKS: one of fewer could not tell a drive that is slow from a stall."""
+none but those that have the first FEWEST_BLOCKS blocks of a length, after the one that tries it."""
 
 Measure = Callable[[Workload, Sequence[SliceSetting]], Sequence[Slice]]
 Hunt = Callable[[Ratio, Verdict, float], Sequence[str]]
@@ -282,8 +282,17 @@ class SliceJudge:
         return verdict
 
     def _next_batch(self, plan: Plan, evidence: Evidence, budget_s: float) -> int:
-        """How many blocks to measure before the next look; within the budget, more or less."""
+        """How many blocks to measure before the next look; within the budget, more or less.
+
+        Whether slices are long enough was a rough word: where a batch of them is long, one block
+        tries their length before the others of the first batch are measured.
+        """
         block_s = len(plan.sides) * evidence.seconds
+        if FEWEST_BLOCKS * block_s > LONGEST_BATCH_S and not evidence.dropped:
+            if not evidence.blocks:
+                return 1
+            if len(evidence.blocks) < FEWEST_BLOCKS:
+                return FEWEST_BLOCKS - len(evidence.blocks)
         most = min(LONGEST_BATCH_S, budget_s - evidence.spent_s) // block_s
         if evidence.voids() or len(evidence.blocks) < FEWEST_BLOCKS or most <= FEWEST_BLOCKS:
             return FEWEST_BLOCKS
