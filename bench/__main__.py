@@ -3,7 +3,9 @@
 import argparse
 import importlib
 import json
+import signal
 import sys
+from types import FrameType
 
 from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble, message_of
 from leadline.outcomes import error_exit_code
@@ -35,6 +37,10 @@ OF_WORDS = {"acceptance", "faults", "stories"}
 GROUPS = {"verdicts": ("ratios", "curves", "verdict_speed", "truth", "practice", "dips")}
 
 
+def _end(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
 def main() -> int:
     """Run what is asked for; the exit code is 1 when a figure misses its limit.
 
@@ -61,6 +67,8 @@ def main() -> int:
     own = words[1:] if OF_WORDS.intersection(words[:1]) else []
     asked = parser.parse_args(words[: len(words) - len(own)]).name or list(NAMES)
     within = True
+    # As Ctrl-C does, so that rigs and folders of a benchmark that is ended go with it.
+    signal.signal(signal.SIGTERM, _end)
     for name in [one for each in asked for one in GROUPS.get(each, (each,))]:
         measure = importlib.import_module(f"bench.{name}").measure
         try:
