@@ -195,7 +195,9 @@ def test_the_other_drive_is_leased_as_the_visits_own_is(
             take(other, resource, "another run")
 
 
-@pytest.mark.parametrize("layers", [*STACKS, ("raid0",)], ids="-".join)
+@pytest.mark.parametrize(
+    "layers", [*STACKS, pytest.param(("raid0",), marks=pytest.mark.long)], ids="-".join
+)
 def test_what_a_dead_run_left_is_taken_down_by_the_next(
     host: Host, rig: Rig, both: list[Drive], layers: tuple[Layer, ...]
 ) -> None:
