@@ -48,7 +48,8 @@ BLOCKS_ON_RECORD = 16
 """Of a first session: a later one can be held against no more than these."""
 LONGEST_BATCH_S = 16.0
 """A batch is one process of the load generator, and a killed run loses it.  Longer than this are
-none but those that have the first FEWEST_BLOCKS blocks of a length, after the one that tries it."""
+none but those of FEWEST_BLOCKS: one of fewer could not tell a drive that is slow from a stall.  So
+the block that tries a length is counted in with those after it."""
 
 Measure = Callable[[Workload, Sequence[SliceSetting]], Sequence[Slice]]
 Hunt = Callable[[Ratio, Verdict, float], Sequence[str]]
@@ -284,8 +285,8 @@ class SliceJudge:
     def _next_batch(self, plan: Plan, evidence: Evidence, budget_s: float) -> int:
         """How many blocks to measure before the next look; within the budget, more or less.
 
-        Whether slices are long enough was a rough word: where a batch of them is long, one block
-        tries their length before the others of the first batch are measured.
+        How long slices must be was a rough word of shorter ones: where a batch of them is long, one
+        block tries their length before the others of the first batch are measured.
         """
         block_s = len(plan.sides) * evidence.seconds
         if FEWEST_BLOCKS * block_s > LONGEST_BATCH_S and not evidence.dropped:
