@@ -118,7 +118,7 @@ def booted(
         kernel=image.kernel,
         initrd=folder / "initrd",
         memory_mib=1024,
-        cpus=2,
+        cpus=None,
         kernel_arguments=kernel_arguments,
     )
     monitor = Path(f"/tmp/leadline-selftest-{os.getpid()}.qmp")  # sockets have short names

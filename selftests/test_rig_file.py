@@ -207,7 +207,7 @@ def test_the_example_and_the_reference_explain_every_field() -> None:
     fields = set(re.findall(r"^\| `(\w+)` \|", reference, re.MULTILINE))
     assert fields == _field_names()
     used = set(re.findall(r"^[ #-]*(\w+):", text, re.MULTILINE))
-    assert fields - used <= {"kernel", "kernel_arguments", "medium"}
+    assert fields - used <= {"cpus", "kernel", "kernel_arguments", "medium"}
 
 
 def test_the_reference_has_the_largest_file_that_is_read() -> None:

@@ -350,6 +350,19 @@ def test_without_kvm_the_machine_is_emulated_and_that_is_said(
     assert not json.loads((cache.parent / "kvm.json").read_text())["works"]
 
 
+@pytest.mark.parametrize(
+    ("version", "thread", "cpus"),
+    [("7.2.22", "single", 1), ("8.0.5", "single", 1), ("8.1.0", "multi", 2)],
+)
+def test_processors_that_may_miss_a_patch_are_not_emulated_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, thread: str, cpus: int
+) -> None:
+    play_qemu(tmp_path / "bin", monkeypatch, version)
+    emulated = accel.choose(Path("kernel"), tmp_path / "kvm")
+    assert f"tcg,thread={thread}" in emulated.arguments()
+    assert emulated.cpus == cpus
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user to have no permission")
 def test_no_permission_on_kvm_is_one_plain_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

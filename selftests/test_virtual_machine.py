@@ -88,6 +88,22 @@ def test_scsi_drives_on_two_controllers_of_the_rig_file_have_two_in_the_machine(
     assert places == [["id=scsi", "addr=5"], ["id=scsi1", "addr=6"]]
 
 
+@pytest.mark.parametrize(
+    ("accelerator", "asked", "given"),
+    [
+        (Accelerator(False, "", parallel=False), None, "1"),
+        (Accelerator(False, "", parallel=False), 4, "4"),
+        (Accelerator(True, "", parallel=False), None, "2"),
+    ],
+)
+def test_processors_are_as_many_as_asked_for_or_as_suit_the_accelerator(
+    accelerator: Accelerator, asked: int | None, given: str
+) -> None:
+    machine = Machine(accelerator, Path("k"), Path("i"), 700, asked, "")
+    words = machine.arguments([], ide=False, console=Path("c"), qmp="q")
+    assert after(words, "-smp") == [given]
+
+
 def test_a_disk_says_how_fast_it_turns() -> None:
     identity = profile_identity(load_profile(PROFILES / "vdisk-1.0.yaml"))
     assert SSD.device(identity)["rotation_rate"] == 7200
@@ -172,7 +188,7 @@ def test_an_ahci_drive_cannot_have_an_outlet_of_its_own(tmp_path: Path) -> None:
             r"rig\.yaml:\d+: pdus\[pdu\]\.family: found described with a dialogue that no",
         ),
         ("vssd-1.0.yaml", "vscsi-1.0.yaml", "the profile of a SCSI drive, expected an ATA"),
-        ("  cpus: 2", "  cpus: 2\n  kernel: rig.yaml", "found no Linux kernel"),
+        ("  memory_mib: 1024", "  memory_mib: 1024\n  kernel: rig.yaml", "found no Linux kernel"),
         *(
             (
                 f"profile: {PROFILES}/vssd-1.0.yaml",

@@ -200,7 +200,7 @@ class VirtualSpec(Entry):
     """The virtual machine that plays the rig's host; only ``leadline virtual`` reads it."""
 
     memory_mib: int = Field(default=1024, ge=512, le=65536, description="MiB, 512 to 65536")
-    cpus: int = Field(default=2, ge=1, le=64, description="how many processors, 1 to 64")
+    cpus: int | None = Field(default=None, ge=1, le=64, description="how many processors, 1 to 64")
     kernel: FilePath | None = Field(default=None, description="a path to a kernel image")
     kernel_arguments: str = Field(default="", description="words for the kernel's command line")
     drives: tuple[VirtualDriveSpec, ...] = Field(

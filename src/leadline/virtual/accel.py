@@ -14,6 +14,11 @@ from leadline.inventory.fields import user_cache
 
 QEMU = "qemu-system-x86_64"
 _OLDEST_QEMU = (6, 2)  # `-device` takes JSON from there on
+_PATCHES_SEEN = (8, 1)
+"""Emulated, a processor of an older QEMU may run an instruction for ever that another has replaced
+meanwhile, as Linux does at each begin and end of a trace: QEMU's commit deba78709a (accel/tcg:
+Always lock pages before translation) mended it."""
+_CPUS = 2
 _PROBE_SECONDS = 10.0  # 1 s is usual; asked once a boot
 _VERSION_SECONDS = 20.0
 _DEVICE = Path("/dev/kvm")
@@ -30,12 +35,22 @@ class Accelerator:
     kvm: bool
     notice: str
     """One line for the user when it is emulated, else ""."""
+    parallel: bool = True
+    """Whether this QEMU may emulate several processors at once."""
+
+    @property
+    def cpus(self) -> int:
+        """How many processors a machine gets that asks for no number.
+
+        Those that are emulated in turns have up to 100 ms each: one alone answers sooner.
+        """
+        return _CPUS if self.kvm or self.parallel else 1
 
     def arguments(self) -> list[str]:
         """For QEMU's command line."""
         if self.kvm:
             return ["-accel", "kvm", "-cpu", "host"]
-        return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+        return ["-accel", f"tcg,thread={'multi' if self.parallel else 'single'}", "-cpu", "max"]
 
     def kernel_arguments(self) -> str:
         """For the guest's kernel.
@@ -51,25 +66,28 @@ def choose(kernel: Path, device: Path = _DEVICE) -> Accelerator:
 
     Raises RigTrouble when QEMU is missing or too old.
     """
-    version = _qemu_version()
-    if not device.exists():
-        return Accelerator(False, f"no {device}: the machine is emulated, which is slower")
-    if not os.access(device, os.R_OK | os.W_OK):
-        return Accelerator(
-            False,
-            f"no permission to use {device}: the machine is emulated, which is slower "
-            "(usually it is enough to be in the group kvm)",
-        )
-    if _remembered(version, kernel):
+    version, numbers = _qemu_version()
+    why = _no_kvm(device, version, kernel)
+    if not why:
         return Accelerator(True, "")
-    return Accelerator(
-        False,
-        f"{device} is there but runs no Linux: the machine is emulated, which is slower "
-        f"(tried once a boot; was this machine very busy then, remove {_notes()})",
-    )
+    notice = f"{why[0]}: the machine is emulated, which is slower{why[1]}"
+    return Accelerator(False, notice, parallel=numbers >= _PATCHES_SEEN)
 
 
-def _qemu_version() -> str:
+def _no_kvm(device: Path, version: str, kernel: Path) -> tuple[str, str] | None:
+    """What keeps this machine from using KVM, with a remedy in brackets; None when nothing does."""
+    if not device.exists():
+        return f"no {device}", ""
+    if not os.access(device, os.R_OK | os.W_OK):
+        return f"no permission to use {device}", " (usually it is enough to be in the group kvm)"
+    if not _remembered(version, kernel):
+        remedy = f" (tried once a boot; was this machine very busy then, remove {_notes()})"
+        return f"{device} is there but runs no Linux", remedy
+    return None
+
+
+def _qemu_version() -> tuple[str, tuple[int, ...]]:
+    """What QEMU says of its version, and the version's first two numbers."""
     try:
         answer = subprocess.run(
             [QEMU, "--version"],
@@ -90,7 +108,7 @@ def _qemu_version() -> str:
     if numbers < _OLDEST_QEMU:
         oldest = ".".join(map(str, _OLDEST_QEMU))
         raise RigTrouble(f"{first or QEMU}: {oldest} or newer is needed: {install_hint(QEMU)}")
-    return first
+    return first, numbers
 
 
 def _notes() -> Path:

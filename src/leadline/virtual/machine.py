@@ -183,7 +183,8 @@ class Machine:
     kernel: Path
     initrd: Path
     memory_mib: int
-    cpus: int
+    cpus: int | None
+    """None: as many as suit the accelerator."""
     kernel_arguments: str
     own_kernel: bool = False
     """Whether the kernel is the user's, not the image's."""
@@ -202,7 +203,7 @@ class Machine:
         `adapters` is how many virtio-scsi controllers there are.
         """
         words = [QEMU, "-name", "leadline", "-machine", "q35", *self.accelerator.arguments()]
-        words += ["-smp", str(self.cpus), "-m", str(self.memory_mib)]
+        words += ["-smp", str(self.cpus or self.accelerator.cpus), "-m", str(self.memory_mib)]
         words += ["-nodefaults", "-no-user-config", "-display", "none"]
         words += ["-chardev", f"file,id=console,path={_comma(console)},append=on"]
         words += ["-serial", "chardev:console", "-qmp", f"unix:{qmp},server=on,wait=off"]
