@@ -4,10 +4,12 @@
 one of its shipped profile (SSDs are smaller, for they are filled twice a run), on a rig of its own
 that stays up; `pair` is two SSDs alike on one rig, for the claims that hold drives against one
 another or load both at once.  The runs share their results, so that from the second on a drive is
-held against its own record.
+held against its own record.  What a run with an alarm left, its results and the rig's logs, is
+copied to where stderr says, for the rig takes its own along when it ends.
 """
 
 import argparse
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -19,6 +21,7 @@ from typing import Any
 from bench.fault_case import CUT, READ_BACK
 from bench.fault_rig import PACKAGE, Ran, Seeded, hil, in_short, running, slot_of
 from leadline.inventory.document import read
+from leadline.virtual.state import State
 
 RUNS = 10
 RUN_LIMIT_S = 1200.0
@@ -183,7 +186,18 @@ def _row_of_runs(kind: str, asked: argparse.Namespace) -> list[Once]:
                 ran = hil(rig, matrix, folder / "results", [*WORDS, purpose, *chosen], hangs_s)
                 done.append(once(ran, kind, purpose, chosen=bool(chosen)))
                 print(_said(kind, number, done[-1]), file=sys.stderr, flush=True)
+                if done[-1].alarms:
+                    kept = keep(folder / "results", State(rig.name), f"{kind}-{number}-")
+                    print(f"  kept in {kept}", file=sys.stderr, flush=True)
     return done
+
+
+def keep(results: Path, state: State, name: str) -> Path:
+    """Copy what a run left and what its rig has logged so far; the new folder."""
+    kept = Path(tempfile.mkdtemp(prefix=f"leadline-acceptance-{name}"))
+    shutil.copytree(results, kept / "results")
+    shutil.copytree(state.log, kept / "log")
+    return kept
 
 
 def _said(kind: str, number: int, run: Once) -> str:

@@ -1,5 +1,7 @@
 """The benchmark of healthy drives, without a rig: what it makes, and what it takes for an alarm."""
 
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +13,9 @@ from bench.acceptance import KINDS, MATE, SLOT, healthy, measure, once
 from bench.fault_rig import Ran, Seeded, write_files
 from leadline.inventory.matrix import load_matrix
 from leadline.inventory.plan import plan
-from leadline.inventory.rig import load_rig
+from leadline.inventory.rig import Rig, load_rig
 from leadline.virtual.profile import load_profile
+from leadline.virtual.state import State
 from selftests.virtual.conftest import RIGS
 
 SHIPPED = {"ssd": "vssd-1.0", "disk": "vdisk-1.0", "sas": "vscsi-1.0", "pair": "vssd-1.0"}
@@ -127,16 +130,27 @@ def test_what_is_needed_of_a_drive_are_claims_of_the_suite(kind: str) -> None:
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[list[str], float]]]:
+def runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[tuple[list[str], float]]]:
     """Runs of which the second has an alarm; what each was asked for is kept."""
     asked: list[tuple[list[str], float]] = []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     @contextmanager
-    def up(folder: Path, drives: Sequence[Seeded]) -> Iterator[tuple[str, str]]:
-        yield "rig", "matrix"
+    def up(folder: Path, drives: Sequence[Seeded]) -> Iterator[tuple[Rig, str]]:
+        rig = load_rig(write_files(folder, "r", drives)[0])
+        state = State(rig.name)
+        state.log.mkdir(parents=True)
+        (state.log / "console.log").write_text("guest: stuck")
+        yield rig, "matrix"
+        shutil.rmtree(state.root)
 
-    def hil(rig: str, matrix: str, results: Path, words: Sequence[str], deadline_s: float) -> Ran:
+    def hil(rig: Rig, matrix: str, results: Path, words: Sequence[str], deadline_s: float) -> Ran:
         asked.append((list(words), deadline_s))
+        results.mkdir(exist_ok=True)
+        (results / "run.txt").write_text(f"run {len(asked)}")
         return ran("pass", "fail", code=1) if len(asked) == 2 else ran("pass")
 
     monkeypatch.setattr(acceptance, "running", up)
@@ -163,6 +177,17 @@ def test_an_alarm_is_said_by_its_claim_and_each_run_has_its_figures(
     assert not figures["within_limits"]
     said = capsys.readouterr().err
     assert "ssd 2: exit 1, 1 fail, 1 pass in 1.0 min\n  claim-1: fail: said" in said
+
+
+def test_what_a_run_with_an_alarm_left_outlives_its_rig(
+    runs: list[tuple[list[str], float]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure(["ssd", "--runs", "3"])
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "kept in" in line)
+    kept = Path(line.rpartition(" ")[2])
+    assert kept.name.startswith("leadline-acceptance-ssd-2-")
+    assert (kept / "results" / "run.txt").read_text() == "run 2"
+    assert (kept / "log" / "console.log").read_text() == "guest: stuck"
 
 
 def test_a_soak_comes_after_the_runs_and_has_its_time(
