@@ -7,13 +7,14 @@ import pytest
 from leadline.drive.ladder import Rung
 from leadline.drive.overlap import Overlap
 from leadline.errors import DriveFault, Inconclusive
-from leadline.queued_writes import AtDrive
+from leadline.queued_writes import MOST_MOMENTS, AtDrive
 from selftests.test_verified_writes import QUEUED, STRETCHES, World, first_lba, world, writes
 from selftests.visit_world import Bench, bench, kept
 
 __all__ = ["bench", "world"]  # fixtures
 
 ONE_BY_ONE = Overlap("libata", 40, {"READ DMA EXT": 10, "WRITE DMA EXT": 30}, 0, 0, 0.0)
+HARDLY = Overlap("libata", 1, {"WRITE FPDMA QUEUED": 1}, 1, 1, 1.0)
 TAKEN_AWAY = Rung("kernel", False, "libata.force=1:noncq takes NCQ away")
 METHODS = ["read_back_at_once", "outlast_a_power_cycle", "outlast_a_power_cut"]
 
@@ -51,6 +52,30 @@ def test_writes_that_came_one_by_one_are_no_evidence_of_a_queue(
     )
     assert "30 WRITE DMA EXT; none of them queued; the kernel takes queueing away: " in said
     assert "climb" in bench.did
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_moment_in_which_next_to_nothing_was_seen_is_followed_by_another(
+    world: World, bench: Bench, method: str
+) -> None:
+    world.before = [HARDLY, HARDLY]
+    assert getattr(writes(world), method)().at_drive.seen == QUEUED
+    assert len(world.moments) == 6
+    assert "climb" not in bench.did
+
+
+def test_too_little_seen_for_ever_is_no_evidence(world: World) -> None:
+    world.seen = HARDLY
+    with pytest.raises(Inconclusive, match=r"were not queued.* 1 WRITE FPDMA QUEUED"):
+        writes(world).outlast_a_power_cut()
+    assert len(world.moments) == 2 * MOST_MOMENTS
+
+
+def test_what_came_one_by_one_for_long_enough_is_watched_once(world: World) -> None:
+    world.seen = ONE_BY_ONE
+    with pytest.raises(Inconclusive):
+        writes(world).outlast_a_power_cut()
+    assert len(world.moments) == 2
 
 
 def test_wrong_data_outrank_a_missing_queue(world: World) -> None:

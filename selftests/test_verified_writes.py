@@ -73,6 +73,8 @@ class World:
     asked: dict[str, Any] = field(default_factory=dict)
     says: str = ""
     seen: Overlap | None = QUEUED
+    before: list[Overlap] = field(default_factory=list)
+    """What is seen in the moments before that."""
     answers: bool = True
     moments: list[int] = field(default_factory=list)
 
@@ -100,7 +102,7 @@ class World:
         self.moments.append(account_of(self.log).acknowledged)
         load()
         self.moments.append(account_of(self.log).acknowledged)
-        return self.seen
+        return self.before.pop(0) if self.before else self.seen
 
     def spoil(self, lba: int, count: int = 1) -> None:
         with self.node.open("r+b") as file:

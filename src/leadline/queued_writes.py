@@ -24,6 +24,10 @@ MOMENT_S = 0.5
 """At least; the kernel's buffer holds what the fastest load of ours makes of it."""
 MOMENT_REQUESTS = 2 * TURN
 """At least: on a slow drive a flush, beside which there is nothing else, takes most of a moment."""
+ENOUGH = TURN
+"""A busy rig tells late what was answered: a moment may end when the drive was sent next to nothing
+in it, and nothing overlaps.  With fewer commands than these another one is watched."""
+MOST_MOMENTS = 8
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,17 @@ class AtDrive:
 def look(visit: "OpenVisit", load: "Load") -> AtDrive:
     """Watch a moment of a load under way, once the span is filled; shorter, if it ends before.
 
-    Where writes are not seen to be queued, the ladder is asked why.  Raises what `Load.until`
+    Another one, where too little was seen.  Where writes are not seen to be queued, the ladder is
+    asked why.  Raises what `Load.until`
     and climbing the ladder do.
     """
     fills = load.account.plan.fills
     load.until(lambda account: account.acknowledged >= fills)
-    found = _watched(visit, load)
+    for _ in range(MOST_MOMENTS):
+        found = _watched(visit, load)
+        seen = found.seen
+        if found.queued or seen is None or seen.commands >= ENOUGH or load.account.ended:
+            break
     return found if found.queued else replace(found, cause=visit.ladder.cause)
 
 
