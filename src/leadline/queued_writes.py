@@ -27,7 +27,7 @@ MOMENT_REQUESTS = 2 * TURN
 ENOUGH = TURN
 """A busy rig tells late what was answered: a moment may end when the drive was sent next to nothing
 in it, and nothing overlaps.  With fewer commands than these another one is watched."""
-MOST_MOMENTS = 8
+MOST_MOMENTS = 4
 
 
 @dataclass(frozen=True)
