@@ -61,35 +61,35 @@ def taken(seconds: float, *rates: float) -> Evidence:
 
 def test_slices_are_lengthened_where_as_many_are_too_short_as_would_void_them() -> None:
     evidence = taken(0.5, 90.0, 120.0, 90.0, 120.0)
-    assert evidence.seconds == pytest.approx(1.2 * 5 * 10 / 90)
+    assert evidence.longest == pytest.approx(1.2 * 5 * 10 / 90)
     assert (evidence.blocks, evidence.voids()) == ([], ())
 
 
 def test_one_of_four_that_stalls_is_left_out() -> None:
     evidence = taken(0.5, 1000.0, 1010.0, 20.0, 990.0)
-    assert (evidence.seconds, len(evidence.blocks), evidence.voids()) == (0.5, 3, ())
+    assert (evidence.longest, len(evidence.blocks), evidence.voids()) == (0.5, 3, ())
 
 
 def test_one_of_four_that_is_the_slowest_of_its_fellows_is_not() -> None:
     """Three of four are just long enough: to leave out the fourth would raise their mean."""
     evidence = taken(0.5, 103.0, 101.0, 98.0, 106.0)
-    assert evidence.seconds == pytest.approx(1.2 * 5 * 10 / 102)
+    assert evidence.longest == pytest.approx(1.2 * 5 * 10 / 102)
     assert evidence.blocks == []
 
 
 def test_a_stall_is_left_out_where_the_others_are_only_just_long_enough_too() -> None:
     evidence = taken(0.5, 103.0, 101.0, 60.0, 106.0)
-    assert (evidence.seconds, len(evidence.blocks), evidence.voids()) == (0.5, 3, ())
+    assert (evidence.longest, len(evidence.blocks), evidence.voids()) == (0.5, 3, ())
 
 
 def test_the_first_four_are_one_batch_also_where_one_of_them_came_before() -> None:
     """It tried their length: a stall in one of the others is one in four."""
     evidence = taken(0.5, 1000.0)
     evidence.take(slices(0.5, 1010.0, 20.0, 990.0))
-    assert (evidence.seconds, len(evidence.blocks), evidence.voids()) == (0.5, 3, ())
+    assert (evidence.longest, len(evidence.blocks), evidence.voids()) == (0.5, 3, ())
     fellow = taken(0.5, 103.0)
     fellow.take(slices(0.5, 101.0, 98.0, 106.0))
-    assert fellow.seconds == pytest.approx(1.2 * 5 * 10 / 102)
+    assert fellow.longest == pytest.approx(1.2 * 5 * 10 / 102)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_what_a_short_slice_tells_roughly_is_tried_with_the_longest(
     rate: float, seconds: float
 ) -> None:
     evidence = taken(0.5, *[rate] * 4)
-    assert evidence.seconds == pytest.approx(seconds)
+    assert evidence.longest == pytest.approx(seconds)
     assert evidence.dropped == (4 if seconds == 0.5 else 0)
 
 
 def test_a_drive_too_slow_for_the_longest_slice_is_void_then() -> None:
     evidence = taken(10.0, *[4.0] * 4)
-    assert (evidence.seconds, evidence.dropped) == (10.0, 4)
+    assert (evidence.longest, evidence.dropped) == (10.0, 4)
     assert evidence.voids()[0].startswith("too-short: ")
 
 

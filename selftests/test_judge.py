@@ -240,8 +240,24 @@ def test_slices_too_short_for_a_slow_drive_are_lengthened() -> None:
     drive = SliceDrive({8: 70, 1: 10})
     reads, kept = judged(drive)
     assert reads.at(depth=8) >= 3 * reads.at(depth=1)
-    assert drive.settings[-1].seconds >= 5 * 5 / 10
+    shallow = [each.seconds for each in drive.settings if each.device_depth == 1]
+    assert shallow[-1] >= 5 * 5 / 10
     assert kept.verdicts[0].outcome is Outcome.PASS
+
+
+def test_the_faster_side_is_lengthened_by_its_own_rate_or_not_at_all() -> None:
+    """128 offered at depth 1 wait for a second, and for a tenth of it at depth 8."""
+    drive = SliceDrive({8: 5000, 1: 100})
+    reads, kept = judged(drive)
+    assert reads.at(depth=8, offered=128) >= 3 * reads.at(depth=1, offered=128)
+    assert {each.seconds for each in drive.settings if each.device_depth == 8} == {0.5}
+    assert max(each.seconds for each in drive.settings) > 5 * 128 / 100
+    drive = SliceDrive({8: 1000, 1: 100})
+    reads, kept = judged(drive)
+    assert reads.at(depth=8, offered=128) >= 3 * reads.at(depth=1, offered=128)
+    deep = [each.seconds for each in drive.settings if each.device_depth == 8]
+    assert 5 * 128 / 1000 < deep[-1] < 1.5 * 5 * 128 / 1000
+    assert kept.verdicts[0].drive_seconds < 4 * (0.5 + 7) + 5 * (1 + 10)
 
 
 def test_one_pair_tries_the_length_of_slices_of_which_a_batch_is_long() -> None:
@@ -266,7 +282,7 @@ def test_what_was_measured_before_slices_were_lengthened_counts_for_nothing() ->
 def test_an_unclean_slice_before_they_were_lengthened_voids_nothing_either() -> None:
     batch = 2 * FEWEST_BLOCKS
     drive = SliceDrive(
-        {8: 3300, 1: 1000}, noise=0.05, slows_after=batch, stalled=frozenset({3, 2 * batch + 3})
+        {8: 3600, 1: 1000}, noise=0.05, slows_after=batch, stalled=frozenset({3, 2 * batch + 3})
     )
     reads, kept = judged(drive)
     assert reads.at(depth=8) >= 3 * reads.at(depth=1)

@@ -43,28 +43,47 @@ Block = tuple[Slice, ...]
 
 @dataclass
 class Evidence:
-    """What was measured for one claim so far; `seconds` is how long its slices are now.
+    """What was measured for one claim so far.
 
-    Slices count that have no other voids than those `tolerated`.
+    `seconds` is how long its slices are to begin with, `longer` how long those of a side are that
+    were too short, by its place in a block: what is offered to one side may wait seconds for the
+    drive, where the other's queue has turned over long since.  Slices count that have no other
+    voids than those `tolerated`.
     """
 
     seconds: float
     tolerated: frozenset[str] = frozenset()
+    longer: dict[int, float] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     unclean: Counter[str] = field(default_factory=Counter)
     dropped: int = 0
     spent_s: float = 0.0
+
+    def length(self, side: int) -> float:
+        """Seconds of a slice of this side as they are now."""
+        return self.longer.get(side, self.seconds)
+
+    @property
+    def longest(self) -> float:
+        """Seconds of a slice of the side whose slices are longest."""
+        return max(self.longer.values(), default=self.seconds)
+
+    def block_s(self, sides: int) -> float:
+        """Seconds of a block of so many sides."""
+        return sum(map(self.length, range(sides)))
 
     def take(self, blocks: Sequence[Block]) -> None:
         """Sort new blocks into evidence and waste; lengthen the slices if they were too short."""
         self.spent_s += sum(each.drive_s for block in blocks for each in block)
         # What one block has tried is of the same first batch as those that come after it.
         first = self.blocks if len(self.blocks) < len(blocks) else []
-        needed = max(_needed_of(side) for side in zip(*first, *blocks, strict=True))
-        longer = lengthened(self.seconds, needed)
-        if longer > self.seconds:
+        needed = [_needed_of(side) for side in zip(*first, *blocks, strict=True)]
+        wanted = {place: lengthened(self.length(place), each) for place, each in enumerate(needed)}
+        longer = {place: each for place, each in wanted.items() if each > self.length(place)}
+        # Where no slice would do for one side, none is made longer for the other.
+        if longer and within_reach(max(needed)):
             # A longer slice has another noise: what was measured before cannot be mixed in.
-            self.seconds = longer
+            self.longer |= longer
             self.blocks.clear()
             self.unclean.clear()
             self.dropped = 0
@@ -161,11 +180,16 @@ def needed_seconds(offered_depth: int, rate: float) -> float:
     return 1.2 * ROUNDS * offered_depth / rate
 
 
+def within_reach(needed: float) -> bool:
+    """Whether a slice of ours may do where it had to be `needed` seconds long."""
+    return needed <= ROUGH * LONGEST_SLICE_S
+
+
 def lengthened(seconds: float, needed: float) -> float:
     """How long slices of `seconds` are to be from now on, where they had to be `needed`.
 
     As long as they were, where no slice of ours would do.
     """
-    if needed > ROUGH * LONGEST_SLICE_S:
+    if not within_reach(needed):
         return seconds
     return max(seconds, min(needed, LONGEST_SLICE_S))

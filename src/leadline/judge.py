@@ -175,7 +175,7 @@ class SliceJudge:
         if verdict.outcome is not Outcome.FAIL:
             return verdict
         if isinstance(said, Ratio):
-            seen = self.hunt(said, verdict, evidence.seconds)
+            seen = self.hunt(said, verdict, evidence.longest)
             return replace(verdict, notes=(*verdict.notes, *seen), cause=of_ratio(said, verdict))
         if isinstance(said, Agreement):
             return replace(verdict, notes=(*verdict.notes, slower_of(said, verdict)))
@@ -208,7 +208,7 @@ class SliceJudge:
         plan, evidence, number = plan_of_record(said, self.noise), Evidence(self.slice_s), 0
         while len(evidence.blocks) < BLOCKS_ON_RECORD and evidence.spent_s < self.budget_s:
             numbers = range(number, number + FEWEST_BLOCKS)
-            evidence.take(self._batch(plan, evidence.seconds, numbers))
+            evidence.take(self._batch(plan, evidence, numbers))
             number += FEWEST_BLOCKS
             if evidence.voids() and not evidence.may_yet_count():
                 break
@@ -219,7 +219,7 @@ class SliceJudge:
                 f"nothing is on record of {said.whose} under {said.quantity}, and what this drive "
                 f"does could not be put there: {why}"
             )
-        gain = gain_of(evidence.rates(), 2 * evidence.seconds, self.noise.sigma_d)
+        gain = gain_of(evidence.rates(), evidence.block_s(2), self.noise.sigma_d)
         if gain is not None and gain.high < DISCRIMINATES:
             raise Inconclusive(
                 f"nothing is on record of {said.whose} under {said.quantity}, and what this drive "
@@ -240,7 +240,7 @@ class SliceJudge:
         """Measure block after block, as many at once as are probably needed, and look."""
         count, number = FEWEST_BLOCKS, 0
         while True:
-            evidence.take(self._batch(plan, evidence.seconds, range(number, number + count)))
+            evidence.take(self._batch(plan, evidence, range(number, number + count)))
             number += count
             verdict = self._look(plan, evidence, budget_s)
             if verdict is not None:
@@ -248,9 +248,11 @@ class SliceJudge:
                 return replace(verdict, notes=(*verdict.notes, *filter(None, told)))
             count = self._next_batch(plan, evidence, budget_s)
 
-    def _batch(self, plan: Plan, seconds: float, numbers: Sequence[int]) -> list[Block]:
+    def _batch(self, plan: Plan, evidence: Evidence, numbers: Sequence[int]) -> list[Block]:
         orders = [plan.order(number) for number in numbers]
-        sides = [replace(side, seconds=seconds) for side in plan.sides]
+        sides = [
+            replace(side, seconds=evidence.length(place)) for place, side in enumerate(plan.sides)
+        ]
         slices = iter(
             self.run(plan.workload, [sides[place] for order in orders for place in order])
         )
@@ -274,7 +276,7 @@ class SliceJudge:
             if evidence.spent_s < budget_s:
                 return None
             voids = (f"{TOO_FEW}: the budget was spent before four clean blocks were measured",)
-        block_s = len(plan.sides) * evidence.seconds
+        block_s = evidence.block_s(len(plan.sides))
         progress = Progress(block_s, evidence.spent_s, budget_s, voids)
         verdict = plan.look(evidence.rates(), progress)
         if verdict is not None and verdict.outcome is Outcome.FAIL and evidence.limits():
@@ -288,7 +290,7 @@ class SliceJudge:
         How long slices must be was a rough word of shorter ones: where a batch of them is long, one
         block tries their length before the others of the first batch are measured.
         """
-        block_s = len(plan.sides) * evidence.seconds
+        block_s = evidence.block_s(len(plan.sides))
         if FEWEST_BLOCKS * block_s > LONGEST_BATCH_S and not evidence.dropped:
             if not evidence.blocks:
                 return 1

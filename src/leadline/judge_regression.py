@@ -143,8 +143,8 @@ def _record(judge: "SliceJudge", said: NotRegressed) -> AtStation:
     while evidence.spent_s < share or (
         len(evidence.blocks) < FEWEST_SLICES and evidence.spent_s < 2.0 * share
     ):
-        count = int(min(BATCH_S, max(share - evidence.spent_s, 0.0)) / evidence.seconds)
-        setting = replace(said.quantity.setting, seconds=evidence.seconds)
+        count = int(min(BATCH_S, max(share - evidence.spent_s, 0.0)) / evidence.length(0))
+        setting = replace(said.quantity.setting, seconds=evidence.length(0))
         batch = judge.run(said.load.workload, [setting] * max(FEWEST_SLICES, count))
         for each in batch:
             judge.keep_slice(said.side, each)

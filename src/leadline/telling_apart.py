@@ -58,7 +58,7 @@ def _told(
 ) -> Iterator[str]:
     record, cell, noise = visit.station.record, visit.visit.cell, noise_on(visit)
     slower_now = (failed.estimate or 1.0) < 1.0
-    rates, block_s = evidence.rates(), 2 * evidence.seconds
+    rates, block_s = evidence.rates(), evidence.block_s(2)
     there = stood(record, recorded)
     then = list(zip(recorded.rates, recorded.alone or (), strict=False))
     yield from by_gain(
@@ -140,7 +140,7 @@ def _by_own_record(
         queued[:count],
         own.rates[:count],
         within,
-        pair_seconds=2 * evidence.seconds,
+        pair_seconds=evidence.block_s(2),
         spent_s=evidence.spent_s,
         sigma_session=noise.sigma_session,
         budget_s=evidence.spent_s,  # nothing more is measured

@@ -43,7 +43,7 @@ def measure_pairs(
     settings = [SliceSetting(depth, offered_for(depth)) for depth in depths]
     number, settled = 0, 0.0
     while True:
-        block_s = len(settings) * evidence.seconds
+        block_s = len(settings) * evidence.longest
         wanted = max(FEWEST_BLOCKS, seconds / block_s)
         counted = [block for block in evidence.blocks if _began(block) >= settled]
         if len(counted) >= wanted and not evidence.voids():
@@ -51,7 +51,7 @@ def measure_pairs(
         if evidence.spent_s > PATIENCE * max(seconds, FEWEST_BLOCKS * block_s):
             raise Inconclusive(_too_few(evidence, len(counted)))
         numbers = range(number, number + max(1, round(BATCH_S / block_s)))
-        blocks = _batch(measure, workload, settings, evidence.seconds, numbers)
+        blocks = _batch(measure, workload, settings, evidence.longest, numbers)
         for block in blocks:
             for side, measured in zip(_SIDES, block, strict=True):
                 keep_slice(side, measured)
