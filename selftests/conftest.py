@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_place)
     for item in items:
         if item.get_closest_marker("long") and not os.environ.get("LEADLINE_LONG"):
-            item.add_marker(pytest.mark.skip(reason="takes minutes: give LEADLINE_LONG=1"))
+            item.add_marker(pytest.mark.skip(reason="takes long: give LEADLINE_LONG=1"))
 
 
 def _place(item: pytest.Item) -> int:

@@ -87,8 +87,8 @@ def bench(family: FamilyName, unit: type[Unit], folder: Path, off: int = 0) -> I
     ("family", "unit"),
     [
         ("apc-menu", Aos3),
-        ("apc-menu", Aos2),
-        ("apc-menu", MasterSwitchPlus),
+        pytest.param("apc-menu", Aos2, marks=pytest.mark.long),
+        pytest.param("apc-menu", MasterSwitchPlus, marks=pytest.mark.long),
         ("apc-cli8", Ap8900),
     ],
 )

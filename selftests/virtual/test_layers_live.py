@@ -136,7 +136,8 @@ def rate_at(rows: list[dict[str, Any]], depth: int) -> float:
     return float(median(row["rate"] for row in rows if row["device_depth"] == depth))
 
 
-@pytest.mark.parametrize("layers", STACKS, ids="-".join)
+@pytest.mark.long
+@pytest.mark.parametrize("layers", [*SINGLE, WHOLE], ids="-".join)
 def test_a_load_goes_through_layers_that_are_gone_afterwards(
     visit: OpenVisit,
     rig: Rig,

@@ -4,7 +4,7 @@ import pytest
 
 from bench.faults import drawn, settled
 
-pytestmark = pytest.mark.measures
+pytestmark = [pytest.mark.measures, pytest.mark.long]
 
 
 def test_ncq_that_errors_disabled_before_the_run_fails_it_and_no_write_brings_it_back() -> None:
