@@ -146,20 +146,15 @@ def has_sign(gain: Estimate, sign: Sign, by_transport: float) -> bool:
 
 
 def baseline_rows(baseline: "Gains", like: "Gains") -> "dict[str, dict[str, object]]":
-    """By trace: how long its replays took without NCQ, over those of such a disk with NCQ off.
-
-    From their beginning to their end: to this controller a request is submitted when the one
-    before it is done, and the last ones of a replay, for which nothing waits, look the quicker.
-    """
+    """By trace: its mean service time without NCQ, over that of such a disk with NCQ off."""
     rows: dict[str, dict[str, object]] = {}
     for name, rounds in baseline.rounds.items():
         alone, off = (
-            fmean(one.off.seconds for one in each) for each in (rounds, like.rounds[name])
+            fmean(one.off.all.mean_s for one in each) for each in (rounds, like.rounds[name])
         )
         gainless = all(one.on is None for one in rounds)
         rows[name] = {
-            "off_ms": round(1e3 * fmean(one.off.all.mean_s for one in rounds), 2),
-            "took_s": round(alone, 2),
+            "off_ms": round(1e3 * alone, 2),
             "over_ncq_off": round(alone / off, 3),
             "within_limits": gainless and abs(alone / off - 1.0) <= ABOUT_THE_SAME,
         }
@@ -272,7 +267,11 @@ def _round(drive: UnderTest, name: str, parts: Mapping[int, Trace]) -> Round:
         if queue_depth.read(drive.host, drive.drive) != depth:  # of IDE it cannot be written
             drive.host.write_value(queue_depth.path(drive.drive), str(depth))
         in_flight = LOADS[name].in_flight
-        done[depth] = replay(drive.host, drive.drive.node, trace, in_flight, "fast", writes=True)
+        done[depth] = replay(
+            *(drive.host, drive.drive.node, trace, in_flight, "fast"),
+            writes=True,
+            queued=depth > DEPTHS[0],
+        )
     return Round(off=done[DEPTHS[0]], on=done.get(DEPTHS[1]))
 
 

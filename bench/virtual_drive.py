@@ -90,7 +90,8 @@ def under_test(
             open_host(rig.host) as host,
         ):
             drive = bind(host, rig.drive(SLOT))
-            host.write_value(f"/sys/block/{drive.name}/queue/scheduler", "none")
+            for setting, value in (("scheduler", "none"), ("nomerges", "2")):  # as the suite pins
+                host.write_value(f"/sys/block/{drive.name}/queue/{setting}", value)
             # As the suite holds one: else udev reads the drive each time that a load closes it.
             host.hold_device(drive.node)
             yield UnderTest(rig, host, drive, State(rig.name).medium(SLOT) / "requests.jsonl")

@@ -45,6 +45,7 @@ def test_a_round_is_of_all_nine_and_off_and_on_take_turns(
     assert rounds.one_more(100) == 2 * 9 * 1.5
     assert rounds.one_more(100) == 2 * 9 * 1.5
     assert depths(drive) == [1, 32] * 9 + [32, 1] * 9
+    assert drive.queued == [depth > 1 for depth in depths(drive)]
     found = rounds.so_far(100)
     assert [each.trace for each in found] == list(LOADS)
     assert {len(each.rounds) for each in found} == {2}
@@ -65,6 +66,7 @@ def test_ncq_on_is_the_deepest_queue_whatever_the_kernel_was_left_with(
     rounds.one_more(100)
     assert set(depths(drive)) == {1, 32}
     assert bench.file("device/queue_depth").read_text() == "2", "it is put back"
+    assert rounds.so_far(100)[0].ncq_off.startswith("NCQ off is one request at a time")
     assert rounds.so_far(100)[0].ncq_on == (
         "NCQ on is a device queue depth of 32, the deepest of this drive; it was left at 2, which "
         "is put back"

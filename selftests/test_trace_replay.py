@@ -26,6 +26,7 @@ from leadline.trace.patterns import Drive
 from leadline.trace.replay_job import Timing, archive, job_text, lanes
 from leadline.trace.replaying import replay
 from leadline.trace.trace import READ, SYNC, WRITE, Trace, joined, trace_of
+from leadline.virtual.request_log import read_request_log
 from selftests.test_fio_local import drive_model
 from selftests.traces import few, kept
 
@@ -53,6 +54,13 @@ def test_as_fast_as_possible_is_one_job_with_a_deep_queue() -> None:
     packed = archive("/dev/sdb", few(), 4, "fast", writes=True)
     assert {"ioengine=libaio", "iodepth=4", "replay_no_stall=1"} <= options(packed)
     assert set(unpacked(packed)) == {"job.fio", "lane0.iolog"}
+
+
+def test_the_times_of_requests_are_logged_where_they_are_asked_for() -> None:
+    assert "write_lat_log=alone" in options(
+        archive("/dev/sdb", few(), 1, "fast", writes=True, logged=True)
+    )
+    assert "write_lat_log=alone" not in options(archive("/dev/sdb", few(), 1, "fast", writes=True))
 
 
 def test_with_timing_kept_each_request_in_flight_has_a_thread_and_an_iolog() -> None:
@@ -95,6 +103,39 @@ def test_the_last_requests_in_flight_are_in_the_figures(
         found = replay(host, str(medium), trace, 4, timing, writes=False)
     assert found.reads.count == 4
     assert found.reads.mean_s >= 0.001
+
+
+@needs_fio
+def test_a_drive_that_is_not_queued_for_has_one_at_a_time_and_the_times_of_all(
+    host: Host, tmp_path: Path
+) -> None:
+    """A read takes 1 ms of this drive: of four at once, the last waits for three."""
+    trace = trace_of([1, 2, 3, 4], READ, [8192, 16384, 24576, 32768], 4096)
+    with drive_model(tmp_path) as medium:
+        off, alone = (
+            replay(host, str(medium), trace, in_flight, "fast", writes=False, queued=False)
+            for in_flight in (4, 1)
+        )
+    assert off.reads.count == alone.reads.count == 4
+    assert alone.reads.mean_s >= 0.001
+    assert off.reads.mean_s >= 0.0025  # 1, 2, 3 and 4 ms
+    assert off.seconds >= 0.004
+    seen = read_request_log(tmp_path / "requests.jsonl")
+    assert [one.lba for one in seen if one.lba] == [16, 32, 48, 64] * 2
+    assert {one.in_flight for one in seen} == {1}
+
+
+@needs_fio
+def test_of_a_drive_that_is_not_queued_for_writes_and_syncs_are_right(
+    host: Host, medium: Path
+) -> None:
+    rows = [(1, READ, 0, 4096), (2, SYNC, 0, 0), (3, WRITE, 4096, 4096), (4, WRITE, 8192, 4096)]
+    trace = trace_of(*zip(*rows, strict=True))
+    found = replay(host, str(medium), trace, 4, "fast", writes=True, queued=False)
+    assert (found.reads.count, found.writes.count) == (1, 2)
+    assert found.reads.mean_s > 0 < found.writes.mean_s
+    kept = replay(host, str(medium), trace, 4, "kept", writes=True, queued=False)
+    assert (kept.reads.count, kept.writes.count) == (1, 2)
 
 
 @pytest.mark.parametrize("node", ["sdb", "/dev/sd b", "/dev/sdb\nrw=write", ""])
@@ -200,7 +241,18 @@ def printed(error: int = 0) -> bytes:
     done = {"total_ios": 1, "lat_ns": {"N": 1, "mean": 1e6}}
     none = {"total_ios": 0, "lat_ns": {"N": 0, "mean": 0.0}}
     job = {"error": error, "read": done, "write": none, "job_runtime": 1}
-    return json.dumps({"jobs": [job]}).encode()
+    return left_by_fio({"output.json": json.dumps({"jobs": [job]}).encode()})
+
+
+def left_by_fio(files: dict[str, bytes]) -> bytes:
+    """A tar archive, compressed, as replay.sh sends it."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -224,6 +276,14 @@ def test_a_replay_of_less_than_the_trace_is_no_figure() -> None:
         replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
     found = replay(cast(Host, rig), "/dev/sdb", reads.take(slice(1)), 2, "fast", writes=False)
     assert found.reads.count == 1
+
+
+@pytest.mark.parametrize("log", [None, b"", b"0, 1000, 0, 512, 0, 0\n" * 2])
+def test_a_log_that_is_not_of_all_requests_is_the_rigs_trouble(log: bytes | None) -> None:
+    files = unpacked(printed()) | ({} if log is None else {"alone_lat.log": log})
+    rig, reads = Rig(left_by_fio(files), exit_code=0), few_that_fit().take(slice(1))
+    with pytest.raises(RigTrouble, match=r"fio's log has [02] of the 1 requests"):
+        replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False, queued=False)
 
 
 def few_that_fit() -> Trace:

@@ -32,16 +32,26 @@ class Drive:
     def __init__(self, bench: Bench, fails_at: int | None = None) -> None:
         self.bench, self.fails_at = bench, fails_at
         self.seen: list[tuple[int, int, str, bool]] = []
+        self.queued: list[bool] = []
         self.nodes: set[str] = set()
         self.traces: list[Trace] = []
         self.beside: Callable[[int], None] = lambda number: None
         self.cpu = 0.1
 
     def replay(
-        self, host: Host, node: str, trace: Trace, in_flight: int, timing: Timing, *, writes: bool
+        self,
+        host: Host,
+        node: str,
+        trace: Trace,
+        in_flight: int,
+        timing: Timing,
+        *,
+        writes: bool,
+        queued: bool,
     ) -> Replayed:
         depth = int(self.bench.file("device/queue_depth").read_text())
         self.seen.append((depth, in_flight, timing, writes))
+        self.queued.append(queued)
         self.nodes.add(node)
         self.traces.append(trace)
         self.beside(len(self.seen))
@@ -90,6 +100,7 @@ def test_off_and_on_take_turns_and_the_depth_is_given_back(
     stash: Stash = {}
     answer = ask(opened, tmp_path, stash)
     assert [depth for depth, *_ in drive.seen] == [1, 32, 32, 1, 1, 32]
+    assert drive.queued == [False, True, True, False, False, True]
     assert stash[VERDICTS] == [{"estimate": "gain +20.0%", "drive_seconds": 9.0}]
     assert drive.nodes == {opened.drive.node}
     assert bench.file("device/queue_depth").read_text() == "32"
@@ -214,6 +225,16 @@ def test_what_is_asked_stands_for_what_the_header_says(
     assert (answer.traces[0].requests, answer.traces[0].in_flight) == (1, 9)
 
 
+@pytest.mark.parametrize(("timing", "said"), [("fast", True), ("kept", False)])
+def test_that_ncq_off_is_one_at_a_time_is_said_where_it_is_so(
+    drive: Drive, opened: OpenVisit, tmp_path: Path, timing: str, said: bool
+) -> None:
+    (trace,) = ask(opened, tmp_path, timing=timing).traces
+    assert trace.ncq_off.startswith("NCQ off is one request at a time") is said
+    assert trace.sides[-1].startswith("NCQ on is a device queue depth of 32")
+    assert len(trace.sides) == 1 + said
+
+
 def test_a_drive_without_ncq_is_a_baseline(
     bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
 ) -> None:
@@ -225,6 +246,7 @@ def test_a_drive_without_ncq_is_a_baseline(
     assert stash[VERDICTS] == [{"estimate": "no NCQ: a baseline", "drive_seconds": 4.5}]
     assert answer.depth is None
     assert [depth for depth, *_ in drive.seen] == [1, 1, 1]
+    assert not any(drive.queued)
     assert all(round_.on is None for round_ in answer.traces[0].rounds)
 
 

@@ -7,8 +7,10 @@ in one of the nine.  So the loads are claimed to gain together, and none of them
 
 Its traces were never published: these are generated from its description of the programs
 (docs/reference/traces.md).  The gain is (off - on) / off; off is a device queue depth of 1, on the
-whole one.  Each load is replayed as fast as the drive answers, with as many requests in flight as
-its programs had.  Writes are replayed where both keys allow them, else the reads alone.
+whole one.  Each load is replayed as fast as the drive answers.  With NCQ on as many requests are in
+flight as its programs had; off, the drive is given them one by one, in their order, and what that
+many would have waited is computed (docs/decisions/off-is-in-order.md).  Writes are replayed where
+both keys allow them, else the reads alone.
 
 Limits are of disks, as the story is.  That no load loses a tenth is held for every class, for a
 queue lets a drive choose what it does next, and a choice may cost it little; but of whole loads

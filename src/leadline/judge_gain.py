@@ -155,7 +155,7 @@ def _said_of(traces: Sequence[ReplayedTrace]) -> Iterator[str]:
         yield f"gain over {whole.count} traces, (off - on) / off: {share_text(whole)}"
     for each in gains:
         yield f"{each.trace}: gain {share_text(each.gain)}, {_ms(each.off_s)} to {_ms(each.on_s)}"
-    yield from dict.fromkeys(each.ncq_on for each in traces if each.ncq_on)
+    yield from dict.fromkeys(side for each in traces for side in each.sides)
     if not any(one.off.writes.count for each in traces for one in each.rounds):
         yield READS_ALONE
 

@@ -22,7 +22,7 @@ from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
 from leadline.trace.rounds import ReplayedTrace, Round
 from leadline.trace.trace import Trace
-from leadline.trace.turns import Fit, Turns, depth_of, ncq_on_of, turns
+from leadline.trace.turns import Fit, Turns, depth_of, ncq_off_of, ncq_on_of, turns
 
 if TYPE_CHECKING:
     from leadline.judge import SliceJudge
@@ -115,6 +115,7 @@ class VisitRounds:
                 seconds=fit.fitted.trace.seconds,
                 notes=fit.fitted.notes,
                 rounds=of_one,
+                ncq_off=ncq_off_of("fast"),
                 ncq_on=ncq_on_of(self._visit, depth_of(self._visit)),
             )
             for fit, of_one in zip(self._fits[first], rounds, strict=True)

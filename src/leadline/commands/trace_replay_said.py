@@ -34,8 +34,8 @@ def lines(answer: Answer) -> Iterator[str]:
     yield from _table(gains)
     if whole := overall(gains):
         yield f"gain over {whole.count} trace(s): {share_text(whole)}, (off - on) / off"
-    for ncq_on in dict.fromkeys(each.ncq_on for each in answer.traces if each.ncq_on):
-        yield plain(f"note: {ncq_on}")
+    for side in dict.fromkeys(side for each in answer.traces for side in each.sides):
+        yield plain(f"note: {side}")
     for trace in answer.traces:
         if void := [each for each in trace.rounds if each.voids]:
             names = ", ".join(dict.fromkeys(name for each in void for name in each.voids))

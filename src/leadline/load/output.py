@@ -43,7 +43,7 @@ class Batch:
 
 def read_batch(archive: bytes) -> Batch:
     """Read the tar archive that batch.sh sends.  Raises RigTrouble when fio left no result."""
-    files = _unpack(archive)
+    files = unpack(archive)
     try:
         exit_code = int(files["exit-code"])
         output = files["output.json"]
@@ -122,7 +122,8 @@ def _job_result(job: Mapping[str, Any]) -> JobResult:
     return JobResult(error, counted, cpu, ran_s=int(job.get("job_runtime", 0)) / 1e3)
 
 
-def _unpack(archive: bytes) -> dict[str, bytes]:
+def unpack(archive: bytes) -> dict[str, bytes]:
+    """The files of a tar archive, by name.  Raises RigTrouble when it is none."""
     files = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:

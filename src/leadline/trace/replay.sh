@@ -1,6 +1,7 @@
 # One replay, on the rig: sh -c THIS leadline-replay FIO-ARGUMENTS...
-# The job file and its iologs come on stdin as a tar archive; fio's JSON leaves on stdout, what
-# else it said on stderr, and its exit code is this one's.
+# The job file and its iologs come on stdin as a tar archive; fio's JSON and its log of requests,
+# where it was to keep one, leave on stdout as another, what else it said on stderr, and its exit
+# code is this one's.
 set -eu
 # In memory where there is such a place: not on a disk of the rig.
 base=/tmp
@@ -19,5 +20,7 @@ cd "$dir"
 tar -xzf -
 code=0
 fio --output-format=json --output=output.json --eta=never "$@" job.fio >&2 || code=$?
-cat output.json
+set -- output.json
+[ ! -e alone_lat.log ] || set -- "$@" alone_lat.log
+tar -czf - "$@"
 exit "$code"

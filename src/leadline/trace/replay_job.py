@@ -25,6 +25,8 @@ Timing = Literal["fast", "kept"]
 FIO_MINIMUM = "3.31"
 """The first that reads iologs of version 3."""
 JOB_FILE = "job.fio"
+LOG_FILE = "alone_lat.log"
+"""How long each request took, in the order in which they were done."""
 _OPENED_US = 1  # fio ignores the delay after a time of 0
 
 
@@ -39,15 +41,21 @@ def lanes(trace: Trace, in_flight: int, timing: Timing) -> list[Trace]:
 
 
 def job_text(
-    node: str, requests: Sequence[int], in_flight: int, timing: Timing, *, writes: bool
+    node: str,
+    requests: Sequence[int],
+    in_flight: int,
+    timing: Timing,
+    *,
+    writes: bool,
+    logged: bool = False,
 ) -> str:
     """The job file that replays iologs on `node`, and on nothing else.
 
     `requests` is the number of reads and writes in each: told by `number_ios`, fio stops issuing
     after the last one and waits for all.  At the end of an iolog it does not (`td->done` in
     `td_io_getevents`): those still in flight are in no figure, and of their failure it says
-    nothing (3.33, tried: 7 of 40 with a queue of 8).  Raises Misuse on a path that fio would
-    read as something else.
+    nothing (3.33, tried: 7 of 40 with a queue of 8).  `logged` has it keep LOG_FILE.  Raises
+    Misuse on a path that fio would read as something else.
     """
     if not SAFE_PATH.fullmatch(node):
         raise Misuse(f"device {node!r}: expected an absolute path of letters, digits and _./:,@+=-")
@@ -56,6 +64,8 @@ def job_text(
     lines += ["disable_slat=1", "disable_clat=1"]
     if writes:
         lines.append("refill_buffers=1")
+    if logged:
+        lines += ["write_lat_log=" + LOG_FILE.removesuffix("_lat.log"), "per_job_logs=0"]
     if timing == "fast":
         lines += ["ioengine=libaio", f"iodepth={in_flight}", "replay_no_stall=1"]
     else:
@@ -65,11 +75,19 @@ def job_text(
     return "\n".join(lines) + "\n"
 
 
-def archive(node: str, trace: Trace, in_flight: int, timing: Timing, *, writes: bool) -> bytes:
+def archive(
+    node: str,
+    trace: Trace,
+    in_flight: int,
+    timing: Timing,
+    *,
+    writes: bool,
+    logged: bool = False,
+) -> bytes:
     """A tar archive, compressed, of the job file and its iologs: what the rig is sent."""
     logs = lanes(trace, in_flight, timing)
     requests = [sum(counts_of(log)) for log in logs]
-    job = job_text(node, requests, in_flight, timing, writes=writes)
+    job = job_text(node, requests, in_flight, timing, writes=writes, logged=logged)
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as tar:
         for name, content in [(JOB_FILE, job.encode("ascii")), *_logs(logs)]:

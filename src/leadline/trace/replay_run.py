@@ -17,7 +17,7 @@ from leadline.trace.files import load_trace
 from leadline.trace.gain import gain_of, overall
 from leadline.trace.header import name_of
 from leadline.trace.rounds import ReplayedTrace, Round
-from leadline.trace.turns import Fit, Turns, ncq_on_of, turns
+from leadline.trace.turns import Fit, Turns, ncq_off_of, ncq_on_of, turns
 
 if TYPE_CHECKING:
     from leadline.visiting import OpenVisit
@@ -73,6 +73,7 @@ def _replayed(by_turns: Turns, asked: Asked, fit: Fit) -> ReplayedTrace:
         seconds=fit.fitted.trace.seconds,
         notes=fit.fitted.notes,
         rounds=tuple(rounds),
+        ncq_off=ncq_off_of(asked.timing),
         ncq_on=ncq_on_of(by_turns.visit, by_turns.depth),
     )
 

@@ -59,7 +59,9 @@ class Round:
 class ReplayedTrace(BaseModel):
     """One trace on one drive: what was done to it, and its rounds.
 
-    `ncq_on` says which device queue depth that is, in words; "" where nobody kept that.
+    `ncq_off` and `ncq_on` say in words what either is: how requests were passed on, and which
+    device queue depth that is; "" where nobody kept that.  Without `ncq_off`, what waited
+    for a drive that takes one at a time was passed on as the kernel did it, in no certain order.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -70,4 +72,10 @@ class ReplayedTrace(BaseModel):
     seconds: float
     notes: tuple[str, ...]
     rounds: tuple[Round, ...]
+    ncq_off: str = ""
     ncq_on: str = ""
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """What NCQ off and on are, as far as that is known."""
+        return tuple(side for side in (self.ncq_off, self.ncq_on) if side)

@@ -88,16 +88,22 @@ class Turns:
             self.visit.station.live.show(
                 f"  {self.visit.visit.cell.id}: {said}: {len(trace)} requests under way"
             )
-            done[side] = self._replayed(said, trace, asked.in_flight, timing)
+            done[side] = self._replayed(
+                said, trace, asked.in_flight, timing, queued=depths[side] > UNQUEUED
+            )
             self._keep(said, done[side])
         return Round(off=done[0], on=done.get(1))
 
-    def _replayed(self, said: str, trace: Trace, in_flight: int, timing: Timing) -> Replayed:
+    def _replayed(
+        self, said: str, trace: Trace, in_flight: int, timing: Timing, *, queued: bool
+    ) -> Replayed:
         """One replay, void by the name of each check around it that failed, as slices are."""
         visit, drive = self.visit, self.visit.drive
         host, vetting = visit.station.host, self.vetting
         before = look(host, vetting.around, before=True)
-        done = replay(host, drive.node, trace, in_flight, timing, writes=self.writes)
+        done = replay(
+            host, drive.node, trace, in_flight, timing, writes=self.writes, queued=queued
+        )
         after = look(host, vetting.around, before=False)
         bytes_ = int(trace.length[trace.kind <= WRITE].sum(dtype=np.int64))
         # Part of a trace is meant to fill the link: what it loses is seen even so.
@@ -183,6 +189,16 @@ def depth_of(visit: "OpenVisit") -> int | None:
     # Older kernels keep one of the 32 tags for themselves, and refuse a depth of 32.
     kept = visit.kernel_queue_depth == queue_depth.NCQ_DEPTH - 1
     return min(deepest, visit.kernel_queue_depth) if kept else deepest
+
+
+def ncq_off_of(timing: Timing) -> str:
+    """What NCQ off is in replays, in words; "" where requests are passed on as they come."""
+    if timing == "kept":
+        return ""
+    return (
+        "NCQ off is one request at a time, in the order of the trace; how long as many as with NCQ "
+        "on wait for each other then follows from that"
+    )
 
 
 def ncq_on_of(visit: "OpenVisit", depth: int | None) -> str:
