@@ -43,7 +43,7 @@ ABOUT_ZERO = 0.05
 """Half of what the story's disks gained."""
 EACH_ABOUT_ZERO = 0.15
 """Of a single trace, in which the order of few requests decides: up to 0.1 in simulated time."""
-ABOUT_THE_SAME = 0.25
+ABOUT_THE_SAME = 0.1
 """By how much the time for a trace's few requests may differ from controller to controller."""
 Sign = Literal["positive", "about zero", "negative"]
 

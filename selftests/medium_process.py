@@ -70,6 +70,12 @@ class Drive:
             assert selector.select(DEADLINE_S), "the drive is not ready"
         assert self._process.stdout.readline() == "ready\n"
 
+    @property
+    def pid(self) -> int:
+        """Of the process, while the drive has power."""
+        assert self._process is not None
+        return self._process.pid
+
     def end(self, how: signal.Signals) -> int:
         """Send it a signal, and wait for the end of it; returns its exit code."""
         process, self._process = self._process, None

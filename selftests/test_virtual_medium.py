@@ -3,10 +3,13 @@
 import errno
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +71,26 @@ def test_wrong_data_is_other_sectors_own_and_only_when_queued(make_drive: MakeDr
     held = [int.from_bytes(data[:8], "little") for data in found]
     assert [unwritten_pattern(lba, SECTORS) for lba in held] == found
     assert 10 < sum(lba != asked for lba, asked in zip(held, blocks, strict=True)) < 54
+
+
+def may_go_before_others() -> bool:
+    ask = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
+    return (
+        subprocess.run([sys.executable, "-c", ask], capture_output=True, check=False).returncode
+        == 0
+    )
+
+
+@pytest.mark.skipif(not may_go_before_others(), reason="no real-time threads on this machine")
+def test_its_threads_go_before_others_so_that_requests_arrive_in_their_order(
+    make_drive: MakeDrive,
+) -> None:
+    drive = make_drive(DISK)
+    drive.power_on()
+    drive.read(0)
+    threads = [int(thread.name) for thread in Path(f"/proc/{drive.pid}/task").iterdir()]
+    assert len(threads) > 2
+    assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_RR}
 
 
 def test_the_end_of_the_drive(make_drive: MakeDrive) -> None:

@@ -87,6 +87,16 @@ def test_a_disk_on_which_queueing_costs_fails(make_rig: MakeRig, tmp_path: Path)
     assert "reads alone" in said
 
 
+@pytest.mark.long
+def test_a_disk_that_does_not_reorder_fails(make_rig: MakeRig, tmp_path: Path) -> None:
+    """Out of their order, as Linux passes them on with NCQ off, requests would seem to gain."""
+    rig = disk_rig(make_rig, "does-not", profile(tmp_path, KINDS["does not reorder"].profile))
+    code, summary, said = judged(rig, tmp_path, "--allow-writes")
+    assert code == 1, said
+    assert claims(summary) == {"multitasking_gain": "fail"}
+    assert "note: NCQ off is one request at a time, in the order of the trace" in said
+
+
 def test_a_disk_without_ncq_fails_where_the_matrix_promises_it(
     make_rig: MakeRig, tmp_path: Path
 ) -> None:

@@ -95,9 +95,7 @@ def _log_of(left: Mapping[str, bytes], trace: Trace, where: str) -> "Seconds":
     return took
 
 
-def _outcome(
-    done: "Finished", left: Mapping[str, bytes], trace: Trace, where: str
-) -> Replayed:
+def _outcome(done: "Finished", left: Mapping[str, bytes], trace: Trace, where: str) -> Replayed:
     """What fio's JSON says, or whose fault it is that it does not."""
     document, notes = split_output(left.get("output.json", b"").decode("utf-8", "replace"))
     said = last_lines(notes + done.stderr.decode("utf-8", "replace")) or " nothing"

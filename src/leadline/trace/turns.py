@@ -101,9 +101,7 @@ class Turns:
         visit, drive = self.visit, self.visit.drive
         host, vetting = visit.station.host, self.vetting
         before = look(host, vetting.around, before=True)
-        done = replay(
-            host, drive.node, trace, in_flight, timing, writes=self.writes, queued=queued
-        )
+        done = replay(host, drive.node, trace, in_flight, timing, writes=self.writes, queued=queued)
         after = look(host, vetting.around, before=False)
         bytes_ = int(trace.length[trace.kind <= WRITE].sum(dtype=np.int64))
         # Part of a trace is meant to fill the link: what it loses is seen even so.

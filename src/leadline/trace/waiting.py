@@ -25,9 +25,7 @@ def waited(trace: Trace, took_s: Seconds, in_flight: int) -> tuple[Times, Times]
     return _times(total_s[reads]), _times(total_s[~reads])
 
 
-def submitted_to_done(
-    took_s: Seconds, first: npt.NDArray[np.int64], in_flight: int
-) -> Seconds:
+def submitted_to_done(took_s: Seconds, first: npt.NDArray[np.int64], in_flight: int) -> Seconds:
     """From the submission of each request to its completion, in seconds.
 
     A request is submitted when the one `in_flight` before it is done, and waits for all between
