@@ -201,13 +201,17 @@ def replays(monkeypatch: pytest.MonkeyPatch) -> list[Trace]:
     """What the bench replays from here on, in its order, on no drive at all."""
     done: list[Trace] = []
 
-    def replay(host: object, node: str, trace: Trace, *_: object, **__: object) -> Replayed:
+    at_depth: list[str] = []
+
+    def replay(host: object, node: str, trace: Trace, *_: object, **words: object) -> Replayed:
         done.append(trace)
+        assert words["queued"] is (at_depth[-1] != "1"), "with NCQ off the order is kept"
         return Replayed(Times(1, 1.0), Times(), 1.0)
 
     monkeypatch.setattr(multitasking, "under_test", lambda *_, **__: nullcontext(NOWHERE))
     monkeypatch.setattr(multitasking, "replay", replay)
     monkeypatch.setattr(multitasking, "_transport_ms", lambda *_: 1.0)
+    monkeypatch.setattr(NOWHERE.host, "write_value", lambda _, depth: at_depth.append(depth))
     monkeypatch.setattr(queue_depth, "read", lambda *_: 0)
     return done
 
