@@ -2,6 +2,7 @@
 
 import heapq
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -101,11 +102,9 @@ class SimulatedRounds:
     traces: dict[str, tuple[Trace, int]]
     """The requests, and how many are in flight."""
     gap_ns: int = 20_000
-    done: list[tuple[Round, ...]] = field(default_factory=list)
+    done: dict[str, tuple[Round, ...]] = field(default_factory=dict)
 
     def so_far(self, first: int | None) -> tuple[ReplayedTrace, ...]:
-        if not self.done:
-            return ()
         return tuple(
             ReplayedTrace(
                 trace=name,
@@ -113,25 +112,21 @@ class SimulatedRounds:
                 in_flight=in_flight,
                 seconds=trace.seconds,
                 notes=(),
-                rounds=rounds,
+                rounds=self.done[name],
             )
-            for (name, (trace, in_flight)), rounds in zip(
-                self.traces.items(), zip(*self.done, strict=True), strict=True
-            )
+            for name, (trace, in_flight) in self.traces.items()
+            if name in self.done
         )
 
-    def one_more(self, first: int | None) -> float:
-        cycle = len(self.done)
-        round_ = tuple(
-            Round(
-                *(
-                    replay(self.profile, cut, in_flight, depth, cycle=cycle, gap_ns=self.gap_ns)
-                    for depth in (1, 32)
-                )
+    def one_more(self, first: int | None, names: Collection[str]) -> float:
+        spent = 0.0
+        for name in names:
+            trace, in_flight = self.traces[name]
+            cut, done = trace.take(slice(first)), self.done.get(name, ())
+            off, on = (
+                replay(self.profile, cut, in_flight, depth, cycle=len(done), gap_ns=self.gap_ns)
+                for depth in (1, 32)
             )
-            for cut, in_flight in (
-                (trace.take(slice(first)), in_flight) for trace, in_flight in self.traces.values()
-            )
-        )
-        self.done.append(round_)
-        return sum(each.seconds for each in round_)
+            self.done[name] = (*done, Round(off, on))
+            spent += off.seconds + on.seconds
+        return spent

@@ -10,9 +10,11 @@ import pytest
 
 from leadline.claims import ClaimFailed, Unsettled
 from leadline.depth_curve import whole_curve
-from leadline.load.slices import LITTLES_LAW, TOO_SHORT, Slice, SliceSetting
+from leadline.judge_curve import SPOILT_PASSES
+from leadline.load.slices import LITTLES_LAW, ROUNDS, TOO_SHORT, Slice, SliceSetting
 from leadline.load.workload import Workload
 from leadline.remedies import TOO_FEW
+from leadline.verdict.curve import fewest_passes
 from leadline.verdict.verdict import Outcome
 from selftests.slice_drive import SliceDrive
 from selftests.test_judge import judged
@@ -259,31 +261,71 @@ def test_a_drive_too_slow_for_any_slice_voids_the_curve() -> None:
     assert {measured.setting.seconds for _, measured in kept.slices} == {0.5}
 
 
-class Waking(SliceDrive):
-    """Its rates fall for the first `slowing` batches, so that slices are too short each time."""
-
-    slowing = 5
+class Flattering(SliceDrive):
+    """What a slice that was too short tells of the rate: that 1.3 times as long would do."""
 
     def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> list[Slice]:
-        if len(self.batches) < self.slowing:
-            self.rates = {depth: 0.7 * rate for depth, rate in self.rates.items()}
+        return [
+            replace(each, rate=1.2 * ROUNDS * setting.offered_depth / (1.3 * setting.seconds))
+            if TOO_SHORT in each.voids
+            else each
+            for setting, each in zip(settings, super().measure(workload, settings), strict=True)
+        ]
+
+
+def test_a_pass_that_only_makes_slices_longer_is_not_lost() -> None:
+    """However often: each depth until it is long enough, and no other is measured again."""
+    slow = Flattering({depth: healthy(depth) / 60 for depth in DEPTHS})
+    reads, kept = judged(slow)
+    assert reads.curve().has_no_dip()
+    lengths = [measured.setting.seconds for side, measured in kept.slices if side == "screen 32"]
+    assert len(set(lengths)) > SPOILT_PASSES + 2, "more often than passes may be spoilt"
+    screened = [measured for side, measured in kept.slices if side.startswith("screen ")]
+    assert sum(measured.clean for measured in screened) % len(DEPTHS) == 0
+    assert {measured.setting.device_depth for measured in screened[:32]} == set(DEPTHS)
+    assert len(slow.batches) >= len(set(lengths))
+    assert sorted(slow.batches[:6], reverse=True) == slow.batches[:6]
+
+
+class Stuttering(SliceDrive):
+    """In each pass the slice at depth 20 comes out too short, and a little longer it does not."""
+
+    def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> list[Slice]:
+        measured = super().measure(workload, settings)
+        if len(settings) < len(DEPTHS):
+            return measured
+        return [
+            replace(each, rate=0.9 * enough(each.setting), voids=(TOO_SHORT,))
+            if each.setting.device_depth == 20
+            else each
+            for each in measured
+        ]
+
+
+def enough(setting: SliceSetting) -> float:
+    """The rate at which the queue turns over often enough in such a slice."""
+    return ROUNDS * setting.offered_depth / setting.seconds
+
+
+def test_a_slice_that_was_too_short_costs_itself_and_not_its_pass() -> None:
+    stuttering = Stuttering({depth: healthy(depth) for depth in DEPTHS})
+    reads, kept = judged(stuttering)
+    assert reads.curve().has_no_dip()
+    passes = sum(side == "screen 1" for side, _ in kept.slices)
+    assert passes <= fewest_passes(len(DEPTHS)) + 1
+    assert stuttering.batches[: 2 * passes] == [len(DEPTHS), 1] * passes
+
+
+class Slowing(SliceDrive):
+    """Its rates fall with each batch, so that slices are too short each time."""
+
+    def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> list[Slice]:
+        self.rates = {depth: 0.7 * rate for depth, rate in self.rates.items()}
         return super().measure(workload, settings)
 
 
-def waking() -> Waking:
-    return Waking({depth: healthy(depth) / 12 for depth in DEPTHS})
-
-
-def test_passes_that_only_make_slices_longer_spoil_nothing() -> None:
-    reads, kept = judged(waking())
-    assert reads.curve().has_no_dip()
-    lengths = [measured.setting.seconds for side, measured in kept.slices if side == "screen 32"]
-    assert len(set(lengths)) == 6, "lengthened five times, which is more than may be spoilt"
-
-
 def test_a_curve_whose_slices_are_ever_too_short_ends_with_the_budget_and_says_so() -> None:
-    slowing = waking()
-    slowing.slowing = 50
+    slowing = Slowing({depth: healthy(depth) / 12 for depth in DEPTHS})
     reads, kept = judged(slowing, budget_s=6.0)
     with pytest.raises(Unsettled, match=f"{TOO_FEW}: the budget was spent") as failure:
         assert reads.curve().has_no_dip()

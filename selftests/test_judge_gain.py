@@ -1,7 +1,8 @@
 """Claims of gains: by rounds of replays, on average and of each trace."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,10 +13,17 @@ from leadline.claims import Claim, ClaimFailed, Unsettled
 from leadline.errors import Misuse
 from leadline.expected import Limit
 from leadline.judge import SliceJudge
-from leadline.judge_gain import READS_ALONE, enough_clean, look_at_gain, mostly_void
+from leadline.judge_gain import (
+    READS_ALONE,
+    enough_clean,
+    in_doubt,
+    look_at_gain,
+    mostly_void,
+)
 from leadline.multitasking import Multitasking
 from leadline.plans import Noise
 from leadline.statements import Gain
+from leadline.trace.loads import LOADS
 from leadline.trace.rounds import Replayed, ReplayedTrace, Round, Times
 from leadline.verdict.verdict import Outcome, Verdict
 from selftests.kept_claims import Kept, change, details, fields, unlike
@@ -83,7 +91,7 @@ def spoil(said: Gain, *places: tuple[int, int]) -> Gain:
 @pytest.mark.parametrize("each", [False, True])
 def test_a_round_in_which_a_replay_is_void_counts_for_nothing(each: bool) -> None:
     clean = looked(gain(0.05, 0.8, 0.9, each=each))
-    spoilt = looked(spoil(gain(0.05, 0.8, 0.9, each=each), (0, 2)))
+    spoilt = looked(spoil(gain(0.05, 0.8, 0.9, each=each), (1, 2)))
     assert (clean.outcome, spoilt.outcome) == (Outcome.PASS, Outcome.PASS)
     assert (clean.count, spoilt.count) == (6, 5)
 
@@ -181,23 +189,26 @@ def test_among_nine_it_takes_more_to_find_one_that_loses() -> None:
 
 @dataclass
 class Told:
-    """Rounds of two loads at these ratios of on over off, half a second a replay."""
+    """Rounds of loads at these ratios of on over off, half a second a replay."""
 
     ratios: tuple[float, ...] = (0.8, 0.9)
     spread: float = 0.004
-    replayed: list[int | None] = field(default_factory=list)
+    noisy: dict[str, float] = field(default_factory=dict)
+    replayed: list[tuple[int | None, tuple[str, ...]]] = field(default_factory=list)
 
     def so_far(self, first: int | None) -> tuple[ReplayedTrace, ...]:
-        count = len(self.replayed)
+        counts = Counter(name for _, names in self.replayed for name in names)
+        told = {f"load-{n}": ratio for n, ratio in enumerate(self.ratios)}
         return tuple(
-            trace(f"load-{n}", rounds(ratio, spread=self.spread, count=count))
-            for n, ratio in enumerate(self.ratios)
-            if count
+            trace(name, rounds(ratio, spread=self.noisy.get(name, self.spread), count=counts[name]))
+            for name, ratio in told.items()
+            if counts[name]
         )
 
-    def one_more(self, first: int | None) -> float:
-        self.replayed.append(first)
-        return 2.0
+    def one_more(self, first: int | None, names: Collection[str]) -> float:
+        ours = tuple(f"load-{n}" for n in range(len(self.ratios)))
+        self.replayed.append((first, ours if names == tuple(LOADS) else tuple(names)))
+        return 2.0 * len(self.replayed[-1][1]) / len(self.ratios)
 
 
 @pytest.fixture
@@ -207,6 +218,9 @@ def run(tmp_path: Path) -> Kept:
 
 def made(run: Kept, told: Told) -> Multitasking:
     return Multitasking(told, cast(SliceJudge, run.reads.judge))
+
+
+BOTH = ("load-0", "load-1")
 
 
 def explained(claim: Claim) -> str:
@@ -219,7 +233,7 @@ def test_rounds_are_replayed_until_the_claim_is_settled(run: Kept) -> None:
     told = Told()
     limit = Limit(0.05, "multitasking_gain", "a story")
     text = explained(made(run, told).first(300).gains_at_least(limit))
-    assert told.replayed == [300] * 4, "fewer bound nothing"
+    assert told.replayed == [(300, BOTH)] * 4, "fewer bound nothing"
     head, *lines = text.splitlines()
     assert head == (
         "PASS: multitasking.first(300).gains_at_least(0.05) holds on bench-slot1-MODEL-1.0"
@@ -234,9 +248,39 @@ def test_the_next_claim_has_what_was_replayed_for_the_one_before(run: Kept) -> N
     ours = made(run, told)
     assert ours.gains_at_least(0.05)
     text = explained(ours.no_load_loses_more_than(0.1))
-    assert told.replayed == [None] * 4
+    assert told.replayed == [(None, BOTH)] * 4
     assert "multitasking.no_load_loses_more_than(0.1) holds" in text
     assert "cost: 0.0 drive-seconds" in text
+
+
+def test_a_load_that_is_settled_is_not_replayed_for_the_others(run: Kept) -> None:
+    told = Told(noisy={"load-1": 0.08})
+    ours = made(run, told)
+    text = explained(ours.no_load_loses_more_than(0.1))
+    assert "load-1 decides it" in text
+    times = len(told.replayed)
+    assert times > 5
+    assert told.replayed == [(None, BOTH)] * 4 + [(None, ("load-1",))] * (times - 4)
+    assert f"cost: {2 * 4 + times - 4}.0 drive-seconds" in text
+    assert ours.gains_at_least(0.02)
+    assert told.replayed[times:] == [(None, ("load-0",))] * (len(told.replayed) - times)
+    assert len(told.replayed) - times <= times - 4, "what is there of the other serves"
+
+
+def test_one_that_loses_ends_it_whatever_is_not_settled(run: Kept) -> None:
+    told = Told(ratios=(1.0, 1.3), noisy={"load-0": 0.3})
+    with pytest.raises(ClaimFailed, match="load-1 decides it"):
+        assert made(run, told).no_load_loses_more_than(0.1)
+    assert len(told.replayed) < 8
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_a_void_round_is_replayed_anew_of_its_own_load(each: bool) -> None:
+    said = spoil(gain(0.05, 0.8, 0.9, each=each, count=2), (1, 0))
+    assert in_doubt(said, Noise()) == ("load-1",)
+    said = spoil(gain(0.05, 0.8, 0.9, each=each, count=4), (1, 0))
+    assert in_doubt(said, Noise()) == ("load-1",), "the other is settled, or has its four"
+    assert in_doubt(gain(0.05, 0.8, 0.9, each=each), Noise()) == ()
 
 
 def test_a_claim_that_its_budget_does_not_settle_is_inconclusive(run: Kept) -> None:

@@ -54,7 +54,7 @@ def replayed(profile: Profile) -> tuple[ReplayedTrace, ...]:
     traces = {name: (generate(load, drive, 1), load.in_flight) for name, load in LOADS.items()}
     rounds = SimulatedRounds(profile, traces)
     for _ in range(ROUNDS):
-        rounds.one_more(REQUESTS)
+        rounds.one_more(REQUESTS, LOADS)
     return rounds.so_far(REQUESTS)
 
 

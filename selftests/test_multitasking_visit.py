@@ -42,8 +42,8 @@ def test_a_round_is_of_all_nine_and_off_and_on_take_turns(
     bench: Bench, drive: Drive, rounds: VisitRounds
 ) -> None:
     assert rounds.so_far(100) == ()
-    assert rounds.one_more(100) == 2 * 9 * 1.5
-    assert rounds.one_more(100) == 2 * 9 * 1.5
+    assert rounds.one_more(100, LOADS) == 2 * 9 * 1.5
+    assert rounds.one_more(100, LOADS) == 2 * 9 * 1.5
     assert depths(drive) == [1, 32] * 9 + [32, 1] * 9
     assert drive.queued == [depth > 1 for depth in depths(drive)]
     found = rounds.so_far(100)
@@ -57,13 +57,27 @@ def test_a_round_is_of_all_nine_and_off_and_on_take_turns(
     assert bench.file("device/queue_depth").read_text() == "32"
 
 
+def test_a_round_may_be_of_some_and_each_goes_on_with_its_own_order(
+    drive: Drive, rounds: VisitRounds
+) -> None:
+    rounds.one_more(100, LOADS)
+    assert rounds.one_more(100, ("dual-copy", "copy-mail-import")) == 2 * 2 * 1.5
+    assert depths(drive)[18:] == [32, 1] * 2
+    counts = {each.trace: len(each.rounds) for each in rounds.so_far(100)}
+    assert counts == dict.fromkeys(LOADS, 1) | {"dual-copy": 2, "copy-mail-import": 2}
+    rounds.one_more(100, LOADS)
+    assert depths(drive)[22:] == [
+        depth for name in LOADS for depth in ((1, 32) if counts[name] == 2 else (32, 1))
+    ]
+
+
 def test_ncq_on_is_the_deepest_queue_whatever_the_kernel_was_left_with(
     bench: Bench, drive: Drive, opened: OpenVisit, rounds: VisitRounds
 ) -> None:
     """Left at 2, a drive of 32 would have been said to gain what a queue of 2 gains."""
     opened.drive = changed(opened.drive, queue_depth=2)
     bench.file("device/queue_depth").write_text("2")
-    rounds.one_more(100)
+    rounds.one_more(100, LOADS)
     assert set(depths(drive)) == {1, 32}
     assert bench.file("device/queue_depth").read_text() == "2", "it is put back"
     assert rounds.so_far(100)[0].ncq_off.startswith("NCQ off is one request at a time")
@@ -74,7 +88,7 @@ def test_ncq_on_is_the_deepest_queue_whatever_the_kernel_was_left_with(
 
 
 def test_without_leave_the_reads_alone_are_replayed(drive: Drive, rounds: VisitRounds) -> None:
-    rounds.one_more(100)
+    rounds.one_more(100, LOADS)
     assert "admitted a to change a setting" in drive.bench.did
     for name, trace in zip(LOADS, drive.traces[::2], strict=True):
         whole = generated(name, CAPACITY).take(slice(100))
@@ -87,7 +101,7 @@ def test_with_both_keys_writes_are_replayed(
 ) -> None:
     opened.spec = opened.spec.model_copy(update={"writes": "allowed"})
     opened.station.run = changed(opened.station.run, allow_writes=True)
-    rounds.one_more(100)
+    rounds.one_more(100, LOADS)
     assert "admitted a to write" in drive.bench.did
     assert {len(trace) for trace in drive.traces} == {100}
 
@@ -97,7 +111,7 @@ def test_no_replay_of_a_short_cut_finds_what_another_left_in_the_cache(
 ) -> None:
     """Of whichever load: all nine read the same large file from its beginning."""
     for _ in range(2):
-        rounds.one_more(200)
+        rounds.one_more(200, LOADS)
     seen: set[int] = set()
     for each in drive.traces:
         read = pages(each)
@@ -111,7 +125,7 @@ def test_replays_of_a_load_ask_for_the_same_at_another_place(
     drive: Drive, rounds: VisitRounds
 ) -> None:
     for _ in range(3):
-        rounds.one_more(200)
+        rounds.one_more(200, LOADS)
     first, *others = drive.traces[:2] + drive.traces[18:20] + drive.traces[36:38]
     step = int(first.length.sum(dtype=np.int64))
     moved = [set((other.offset - first.offset).tolist()) for other in others]
@@ -123,9 +137,9 @@ def test_replays_of_a_load_ask_for_the_same_at_another_place(
 def test_what_one_claim_had_replayed_is_there_for_the_next(
     drive: Drive, opened: OpenVisit, rounds: VisitRounds
 ) -> None:
-    rounds.one_more(100)
+    rounds.one_more(100, LOADS)
     assert rounds.so_far(200) == ()
-    rounds.one_more(200)
+    rounds.one_more(200, LOADS)
     assert {len(each.rounds) for each in rounds.so_far(100)} == {1}
     assert {len(each.rounds) for each in rounds.so_far(200)} == {1}
 
@@ -133,17 +147,17 @@ def test_what_one_claim_had_replayed_is_there_for_the_next(
 def test_a_round_that_breaks_off_counts_for_nothing(drive: Drive, rounds: VisitRounds) -> None:
     drive.fails_at = 5
     with pytest.raises(DriveFault):
-        rounds.one_more(100)
+        rounds.one_more(100, LOADS)
     assert rounds.so_far(100) == ()
     assert drive.bench.file("device/queue_depth").read_text() == "32"
-    rounds.one_more(100)
+    rounds.one_more(100, LOADS)
     assert {len(each.rounds) for each in rounds.so_far(100)} == {1}
 
 
 def test_each_replay_is_on_record_and_its_time_with_the_verdict(
     bench: Bench, drive: Drive, opened: OpenVisit, rounds: VisitRounds
 ) -> None:
-    rounds.one_more(100)
+    rounds.one_more(100, LOADS)
     rows = [row for row in kept(bench.folder, "environment") if row["name"].startswith("replay")]
     assert len(rows) == 18
     assert rows[1]["name"].endswith(" of dual-copy, round 1, device queue depth 32")
@@ -188,7 +202,7 @@ def test_a_drive_whose_queue_was_taken_away_fails_and_says_by_what(
     bench.file("device/queue_depth").write_text("1")
     assert why_not(opened) == ""
     with pytest.raises(DriveFault, match=r"libata\.force=noncq"):
-        rounds.one_more(100)
+        rounds.one_more(100, LOADS)
 
 
 def test_one_whose_queue_was_taken_away_is_left_out_where_nobody_promises_it(

@@ -1,7 +1,7 @@
 """Curves: screen all depths, then confirm what the screen picked on slices measured afresh."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -135,24 +135,21 @@ def _known(said: NoCollapse) -> Screen | None:
 def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> Screen:
     """Passes over all depths in random order; as many as it takes to miss no dip of twice the
     `tolerance`, or two where none is looked for."""
-    settings = {point.device_depth: point.setting for point in curve.points}
-    lengths = dict.fromkeys(settings, judge.slice_s)
+    depths = [point.device_depth for point in curve.points]
+    lengths = dict.fromkeys(depths, judge.slice_s)
     passes: list[dict[int, Slice]] = []
     spoilt: list[list[Slice]] = []
-    fewest = 2 if tolerance is None else fewest_passes(len(settings))
+    fewest = 2 if tolerance is None else fewest_passes(len(depths))
     spent, number = 0.0, 0
     while True:
-        order = pass_order(settings, judge.now.seed, number)
-        wanted = [replace(settings[depth], seconds=lengths[depth]) for depth in order]
-        measured = dict(zip(order, judge.run(curve.load.workload, wanted), strict=True))
-        for depth, each in measured.items():
-            judge.keep_slice(f"screen {depth}", each)
-        spent += sum(each.drive_s for each in measured.values())
+        order = pass_order(depths, judge.now.seed, number)
+        measured, pass_s = _passed(judge, curve, order, lengths, judge.curve_budget_s - spent)
+        spent += pass_s
         number += 1
         unclean = [each for each in measured.values() if not each.clean]
         if not unclean:
             passes.append(measured)
-        elif not _lengthened(lengths, measured):
+        elif all(each.setting.seconds >= lengths[depth] for depth, each in measured.items()):
             spoilt.append(unclean)
         over, few = spent >= judge.curve_budget_s, len(passes) < fewest
         without_end = few and over and number - len(passes) > SPOILT_PASSES
@@ -167,22 +164,49 @@ def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> S
             return Screen(sweep, spent, waited=waited_in_host(ran), lengths=lengths)
 
 
+def _passed(
+    judge: "SliceJudge",
+    curve: Curve,
+    order: Sequence[int],
+    lengths: dict[int, float],
+    budget_s: float,
+) -> tuple[dict[int, Slice], float]:
+    """One pass over the depths in this order, and its drive time in seconds.
+
+    What was too short is measured again within the pass, longer: it would else be lost for one
+    slice of 32.  `lengths` has what they are by then; slices that are shorter are still to be
+    measured again, and are not because the budget is spent.
+    """
+    settings = {point.device_depth: point.setting for point in curve.points}
+    measured: dict[int, Slice] = {}
+    spent, left = 0.0, list(order)
+    while left:
+        wanted = [replace(settings[depth], seconds=lengths[depth]) for depth in left]
+        ran = dict(zip(left, judge.run(curve.load.workload, wanted), strict=True))
+        for depth, each in ran.items():
+            judge.keep_slice(f"screen {depth}", each)
+        spent += sum(each.drive_s for each in ran.values())
+        measured |= ran
+        left = [depth for depth in left if _lengthened(lengths, depth, ran[depth])]
+        if spent >= budget_s:
+            break
+    return measured, spent
+
+
 def _still_to_screen_s(screen: Screen, sweep: Sweep, tolerance: float) -> float:
     """The drive time of the passes that the screen would have taken, had it been there."""
     more = min(passes_needed(sweep, tolerance), MOST_PASSES) - sweep.passes
     return max(more, 0) * screen.spent_s / sweep.passes
 
 
-def _lengthened(lengths: dict[int, float], measured: dict[int, Slice]) -> bool:
-    """Make longer what was too short at its depth, each depth by its own rate."""
-    changed = False
-    for depth, each in measured.items():
-        if TOO_SHORT in each.voids and each.rate > 0:
-            needed = needed_seconds(each.setting.offered_depth, each.rate)
-            longer = lengthened(lengths[depth], needed)
-            if longer > lengths[depth]:
-                lengths[depth], changed = longer, True
-    return changed
+def _lengthened(lengths: dict[int, float], depth: int, measured: Slice) -> bool:
+    """Whether slices at this depth, whose last one was too short, are made longer by it."""
+    if TOO_SHORT not in measured.voids or measured.rate <= 0:
+        return False
+    needed = needed_seconds(measured.setting.offered_depth, measured.rate)
+    longer = lengthened(lengths[depth], needed)
+    was, lengths[depth] = lengths[depth], longer
+    return longer > was
 
 
 def _triples(judge: "SliceJudge", said: NoDip, suspect: Suspect) -> Plan:

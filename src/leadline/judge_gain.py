@@ -3,7 +3,7 @@
 Each round of a trace is a pair, a replay with NCQ off and one with it on, of the same requests;
 it gives one value, the log of its mean service time on over off.  A round in which a replay is
 void counts for nothing.  What the traces gain on average
-has a value for each round of all of them, the mean of theirs: each weighs the same, however slow.
+has as many values as each of them has, the means of theirs: each weighs the same, however slow.
 A drive is held against these very traces, so that what others would gain is not in the interval.
 """
 
@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import compress
 from statistics import fmean
 
 from leadline.evidence import UNCLEAN_SHARE
@@ -44,20 +43,36 @@ def look_at_gain(said: Gain, noise: Noise) -> Verdict:
     if said.each:
         verdict = _of_each(said, noise)
     else:
-        rounds = zip(*(_logs(trace) for trace in said.traces), strict=True)
+        # One that another claim had replayed more often has values which the others have not.
+        rounds = zip(*(_logs(trace) for trace in said.traces), strict=False)
         seconds = sum(fmean(each.seconds for each in trace.rounds) for trace in said.traces)
         verdict = _of(said, [fmean(logs) for logs in rounds], seconds, noise)
     return replace(verdict, notes=(*verdict.notes, *_said_of(said.traces)))
 
 
+def in_doubt(said: Gain, noise: Noise) -> tuple[str, ...]:
+    """The traces of which another round may settle it; none where it is, or as good as it gets.
+
+    Of traces that are each to gain so much, one that does is not replayed again for the others.
+    """
+    clean = {each.trace: len(each.rounds) for each in clean_of(said.traces)}
+    if too_few := [name for name, count in clean.items() if count < FEWEST_ROUNDS]:
+        return tuple(too_few)
+    if look_at_gain(said, noise).reason != "budget":
+        return ()
+    if not said.each:
+        return tuple(name for name, count in clean.items() if count == min(clean.values()))
+    found = _found(replace(said, traces=clean_of(said.traces)), noise)
+    return tuple(name for name, each in found.items() if each.outcome is not Outcome.PASS)
+
+
 def clean_of(traces: Sequence[ReplayedTrace]) -> tuple[ReplayedTrace, ...]:
-    """The traces with those rounds alone in which no replay of any of them was void."""
-    kept = [
-        all(not round_.voids for round_ in rounds)
-        for rounds in zip(*(each.rounds for each in traces), strict=True)
-    ]
+    """The traces with those of their rounds alone in which no replay was void."""
     return tuple(
-        each.model_copy(update={"rounds": tuple(compress(each.rounds, kept))}) for each in traces
+        each.model_copy(
+            update={"rounds": tuple(round_ for round_ in each.rounds if not round_.voids)}
+        )
+        for each in traces
     )
 
 
@@ -115,10 +130,7 @@ def _of(said: Gain, logs: Sequence[float], seconds: float, noise: Noise) -> Verd
 
 def _of_each(said: Gain, noise: Noise) -> Verdict:
     """One trace that loses too much settles it, though there were many to find one among."""
-    found = {
-        trace.trace: _of(said, _logs(trace), fmean(one.seconds for one in trace.rounds), noise)
-        for trace in said.traces
-    }
+    found = _found(said, noise)
     adjusted = dict(zip(found, holm([each.p_against for each in found.values()]), strict=True))
     lost = [name for name, p in adjusted.items() if p <= ALPHA]
     unsettled = [name for name, each in found.items() if each.outcome is not Outcome.PASS]
@@ -136,6 +148,14 @@ def _of_each(said: Gain, noise: Noise) -> Verdict:
         reason="marginal" if marginal else "budget",
         p_against=adjusted[worst],
     )
+
+
+def _found(said: Gain, noise: Noise) -> dict[str, Verdict]:
+    """The verdict on each trace, as if there were no others."""
+    return {
+        trace.trace: _of(said, _logs(trace), fmean(one.seconds for one in trace.rounds), noise)
+        for trace in said.traces
+    }
 
 
 def _logs(trace: ReplayedTrace) -> list[float]:

@@ -4,17 +4,18 @@
     assert multitasking.first(300).no_load_loses_more_than(0.1)
 
 They are generated for the drive, and replayed in rounds, each load with NCQ off and on, until what
-is claimed is settled.  What one claim has had replayed serves the next.
+is claimed is settled; a load of which it is has no part in further rounds.  What one claim has had
+replayed serves the next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from leadline.claims import Claim, NotPromised, stated
 from leadline.depths import admit_depth
 from leadline.errors import DriveFault, Misuse
-from leadline.judge_gain import enough_clean, look_at_gain, mostly_void
+from leadline.judge_gain import in_doubt, mostly_void
 from leadline.statements import Gain, share
 from leadline.trace.fitting import Reach
 from leadline.trace.gain import FEWEST_ROUNDS
@@ -33,13 +34,13 @@ SEED = 1
 
 
 class Rounds(Protocol):
-    """Rounds of replays of one visit, each of all loads."""
+    """Rounds of replays of one visit."""
 
     def so_far(self, first: int | None) -> tuple[ReplayedTrace, ...]:
         """What has been replayed of the loads, or of the first requests of each."""
 
-    def one_more(self, first: int | None) -> float:
-        """Replay another round; the seconds of drive time that it took."""
+    def one_more(self, first: int | None, names: Collection[str]) -> float:
+        """Replay another round of these loads; the seconds of drive time that it took."""
 
 
 @dataclass(frozen=True)
@@ -72,20 +73,18 @@ class Multitasking:
 
     def _stated(self, said: Gain) -> Claim:
         said = replace(said, traces=self.rounds.so_far(self.requests))
-        while not self._enough(said):
-            spent_s = said.spent_s + self.rounds.one_more(self.requests)
+        while names := self._next(said):
+            spent_s = said.spent_s + self.rounds.one_more(self.requests, names)
             said = replace(said, traces=self.rounds.so_far(self.requests), spent_s=spent_s)
         return stated(said, self.judge)
 
-    def _enough(self, said: Gain) -> bool:
-        """Whether the claim is settled, or as good as it gets."""
+    def _next(self, said: Gain) -> Collection[str]:
+        """The loads of the next round; none where the claim is settled, or as good as it gets."""
         if min((len(each.rounds) for each in said.traces), default=0) < FEWEST_ROUNDS:
-            return False
-        if mostly_void(said.traces):
-            return True
-        open_yet = not enough_clean(said.traces)
-        open_yet = open_yet or look_at_gain(said, self.judge.noise).reason == "budget"
-        return not open_yet or said.spent_s >= self.judge.budget_s
+            return tuple(LOADS)
+        if mostly_void(said.traces) or said.spent_s >= self.judge.budget_s:
+            return ()
+        return in_doubt(said, self.judge.noise)
 
     def __str__(self) -> str:
         return "multitasking" + (f".first({self.requests})" if self.requests else "")
@@ -99,14 +98,14 @@ class VisitRounds:
     def __init__(self, visit: "OpenVisit") -> None:
         self._visit = visit
         self._fits: dict[int | None, Sequence[Fit]] = {}
-        self._done: dict[int | None, list[tuple[Round, ...]]] = {}
+        self._done: dict[int | None, dict[str, tuple[Round, ...]]] = {}
         self._reach = Reach()
 
     def so_far(self, first: int | None) -> tuple[ReplayedTrace, ...]:
         """As of Rounds."""
-        if not self._done.get(first):
+        done = self._done.get(first)
+        if done is None:
             return ()
-        rounds = zip(*self._done[first], strict=True)
         return tuple(
             ReplayedTrace(
                 trace=fit.name,
@@ -114,22 +113,26 @@ class VisitRounds:
                 in_flight=fit.in_flight,
                 seconds=fit.fitted.trace.seconds,
                 notes=fit.fitted.notes,
-                rounds=of_one,
+                rounds=done[fit.name],
                 ncq_off=ncq_off_of("fast"),
                 ncq_on=ncq_on_of(self._visit, depth_of(self._visit)),
             )
-            for fit, of_one in zip(self._fits[first], rounds, strict=True)
+            for fit in self._fits[first]
         )
 
-    def one_more(self, first: int | None) -> float:
+    def one_more(self, first: int | None, names: Collection[str]) -> float:
         """As of Rounds.  Raises as `turns` and `Turns.round` do."""
+        done: dict[str, tuple[Round, ...]] = self._done.get(first, dict.fromkeys(LOADS, ()))
         with turns(self._visit, self._reach) as by_turns:
             if first not in self._fits:
                 self._fits[first] = self._fitted(by_turns, first)
-            done = self._done.setdefault(first, [])
-            round_ = tuple(by_turns.round(fit, len(done)) for fit in self._fits[first])
-        done.append(round_)
-        return sum(each.seconds for each in round_)
+            round_ = {
+                fit.name: by_turns.round(fit, len(done[fit.name]))
+                for fit in self._fits[first]
+                if fit.name in names
+            }
+        self._done[first] = done | {name: (*done[name], each) for name, each in round_.items()}
+        return sum(each.seconds for each in round_.values())
 
     def _fitted(self, by_turns: Turns, first: int | None) -> Sequence[Fit]:
         capacity = self._visit.kernel_capacity_bytes()
