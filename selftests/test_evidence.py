@@ -6,7 +6,13 @@ from dataclasses import replace
 import pytest
 
 from leadline.evidence import Block, Evidence, waited_in_host
-from leadline.load.slices import SliceSetting, offered_for
+from leadline.load.slices import (
+    LATE_START,
+    LEAST_OF_WINDOW,
+    WARM_UP_S,
+    SliceSetting,
+    offered_for,
+)
 from leadline.load.workload import random_read
 from selftests.slice_drive import SliceDrive
 
@@ -108,6 +114,48 @@ def test_a_drive_too_slow_for_the_longest_slice_is_void_then() -> None:
     evidence = taken(10.0, *[4.0] * 4)
     assert (evidence.longest, evidence.dropped) == (10.0, 4)
     assert evidence.voids()[0].startswith("too-short: ")
+
+
+def began(seconds: float, *windows: float) -> list[Block]:
+    """Slices of which so much was left when all of their load was there, clean where it is half."""
+    least = LEAST_OF_WINDOW * (seconds - WARM_UP_S)
+    return [
+        (
+            replace(
+                block[0],
+                window_s=window,
+                rate=block[0].rate if window else 0.0,
+                voids=(LATE_START,) if window < least else (),
+            ),
+        )
+        for block, window in zip(slices(seconds, *[1000.0] * len(windows)), windows, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("windows", "longest"),
+    [
+        ((0.0, 0.0, 0.0, 0.0), 0.5 + 1.2 * 0.4),
+        ((0.1, 0.12, 0.3, 0.4), 0.5 + 1.2 * 0.29),
+        ((0.0, 0.4, 0.4, 0.4), 0.5),
+    ],
+)
+def test_slices_that_began_late_are_lengthened_by_that_where_more_than_one_in_four_did(
+    windows: Sequence[float], longest: float
+) -> None:
+    """Also where nothing at all was counted, so that no rate tells how long they must be."""
+    evidence = Evidence(0.5)
+    evidence.take(began(0.5, *windows))
+    assert evidence.longest == pytest.approx(longest)
+    assert len(evidence.blocks) == (3 if longest == 0.5 else 0)
+
+
+def test_threads_that_never_begin_in_time_are_void_by_that_name() -> None:
+    evidence = Evidence(10.0)
+    evidence.take(began(10.0, *[0.0] * 4))
+    assert (evidence.longest, evidence.dropped) == (10.0, 4)
+    assert evidence.voids()[0].startswith("late-start: ")
+    assert evidence.may_yet_count(), "the host may have been busy"
 
 
 @pytest.mark.parametrize(

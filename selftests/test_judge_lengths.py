@@ -1,10 +1,21 @@
 """How long the judge makes its slices, on drives that are too slow for those of 0.5 s."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import pytest
 
 from leadline.claims import Unsettled
 from leadline.judge import FEWEST_BLOCKS
-from leadline.load.slices import TOO_SHORT
+from leadline.load.slices import (
+    LATE_START,
+    LEAST_OF_WINDOW,
+    TOO_SHORT,
+    WARM_UP_S,
+    Slice,
+    SliceSetting,
+)
+from leadline.load.workload import Workload
 from leadline.verdict.verdict import Outcome
 from selftests.slice_drive import SliceDrive
 from selftests.test_judge import judged
@@ -69,6 +80,51 @@ def test_a_single_stall_is_no_reason_to_begin_again() -> None:
     assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert {setting.seconds for setting in drive.settings} == {0.5}
     assert kept.verdicts[0].count == len(drive.settings) // 2 - 1
+
+
+@dataclass
+class SlowToBegin(SliceDrive):
+    """On a rig where it takes `begins_s` before all of a slice's load is there."""
+
+    begins_s: float = 0.7
+
+    def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> list[Slice]:
+        return [self._late(each) for each in super().measure(workload, settings)]
+
+    def _late(self, measured: Slice) -> Slice:
+        meant = measured.setting.seconds - WARM_UP_S
+        window = max(0.0, meant - self.begins_s)
+        if window >= LEAST_OF_WINDOW * meant:
+            return replace(measured, window_s=window)
+        counted = measured.rate if window else 0.0
+        return replace(measured, window_s=window, rate=counted, voids=(LATE_START,))
+
+
+def test_on_a_rig_that_is_slow_to_begin_slices_are_lengthened_until_enough_is_counted() -> None:
+    """Of slices of 0.5 s nothing is left there: no rate tells how long they are to be."""
+    drive = SlowToBegin({8: 7000, 1: 1000})
+    reads, kept = judged(drive)
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    (verdict,) = kept.verdicts
+    assert (verdict.outcome, verdict.voids, verdict.count) == (Outcome.PASS, (), FEWEST_BLOCKS)
+    lengths = [each.seconds for each in drive.settings]
+    assert lengths == sorted(lengths), "longer and longer"
+    assert 2 * drive.begins_s < lengths[-1] < 3 * drive.begins_s
+
+
+def test_on_a_rig_that_is_slow_to_begin_a_curve_is_lengthened_within_its_first_pass() -> None:
+    drive = SlowToBegin({depth: 1000.0 * min(depth, 8) for depth in range(1, 33)})
+    reads, kept = judged(drive)
+    assert reads.curve().has_no_dip()
+    assert kept.verdicts[0].outcome is Outcome.PASS
+    clean = [each for _, each in kept.slices if each.clean]
+    assert {each.setting.device_depth for each in clean[:32]} == set(range(1, 33))
+
+
+def test_a_rig_that_never_begins_in_time_is_told_of_and_no_drive_blamed() -> None:
+    reads, _ = judged(SlowToBegin({8: 7000, 1: 1000}, begins_s=60.0))
+    with pytest.raises(Unsettled, match=LATE_START):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
 
 
 def test_a_drive_too_slow_for_any_slice_is_not_judged() -> None:

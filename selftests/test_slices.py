@@ -17,6 +17,7 @@ from leadline.load.slices import (
     DRIVE_DEPTH,
     FIO_CPU,
     IO_ERRORS,
+    LATE_START,
     LITTLES_LAW,
     LOG_INCOMPLETE,
     OVERLAP,
@@ -296,6 +297,7 @@ def test_a_clean_slice_has_no_voids() -> None:
         ({"rate": 159.0}, TOO_SHORT),
         ({"logged": 419}, LOG_INCOMPLETE),
         ({"error": "Input/output error"}, IO_ERRORS),
+        ({"window_s": 0.199}, LATE_START),
     ],
 )
 def test_each_defect_voids_by_its_name(changes: dict[str, Any], name: str) -> None:
@@ -311,6 +313,7 @@ def test_each_defect_voids_by_its_name(changes: dict[str, Any], name: str) -> No
         {"gap_s": None},
         {"gap_s": 0.0},
         {"cpu": 0.89},
+        {"window_s": 0.201},
         {"setting": SliceSetting(None, 16), "device_depth": None},
     ],
 )
@@ -320,6 +323,18 @@ def test_what_is_just_good_enough_counts(changes: dict[str, Any]) -> None:
 
 def test_a_failed_request_explains_everything_else() -> None:
     assert voids(error="Input/output error", rate=0.0, little_ratio=0.0, gap_s=-1.0) == (IO_ERRORS,)
+
+
+def test_of_a_slice_that_began_late_the_figures_tell_nothing() -> None:
+    nothing: dict[str, Any] = {"rate": 0.0, "little_ratio": 0.0, "drive_depth": 1.0}
+    assert voids(window_s=0.0, **nothing) == (LATE_START,)
+    assert voids(window_s=0.01, rate=900.0, little_ratio=0.7) == (LATE_START,)
+    assert voids(window_s=0.4, **nothing) == (DRIVE_DEPTH, TOO_SHORT, LITTLES_LAW)
+
+
+def test_how_late_a_slice_began_is_what_its_window_lacks() -> None:
+    assert a_slice(window_s=0.15).late_s == pytest.approx(0.25)
+    assert a_slice(window_s=0.4001).late_s == 0.0
 
 
 @pytest.mark.parametrize(

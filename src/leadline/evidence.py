@@ -13,6 +13,7 @@ from statistics import fmean, median
 from leadline.drive.finding import NEIGHBOUR, OTHER_COMMANDS, OTHER_IO
 from leadline.load.slices import (
     DRIVE_DEPTH,
+    LATE_START,
     LITTLES_LAW,
     OVERLAP,
     ROUNDS,
@@ -28,7 +29,8 @@ ROUGH = 2.0
 UNCLEAN_SHARE = 0.25
 """Unclean blocks are measured again; when more than this share of them is, nothing counts."""
 PASSING = frozenset(
-    {TOO_SHORT, LITTLES_LAW, DRIVE_DEPTH, OVERLAP, NEIGHBOUR, OTHER_IO, OTHER_COMMANDS}
+    {TOO_SHORT, LATE_START, LITTLES_LAW, DRIVE_DEPTH, OVERLAP}
+    | {NEIGHBOUR, OTHER_IO, OTHER_COMMANDS}
 )
 """What may be over soon: the machine was busy, or somebody else used the drive or its path."""
 FEW_UNCLEAN = 4
@@ -159,7 +161,20 @@ def _said(names: Counter[str]) -> tuple[str, ...]:
 
 
 def _needed_of(side: Sequence[Slice]) -> float:
-    """How long slices like these must be to count; 0 where all of them were long enough.
+    """How long slices like these must be to count; 0 where all of them were long enough."""
+    return max(_needed_to_begin(side), _needed_by_drive(side))
+
+
+def _needed_to_begin(side: Sequence[Slice]) -> float:
+    """How long they must be for as much to be counted as was meant, 0 where few began late."""
+    late = [each for each in side if LATE_START in each.voids]
+    if len(late) <= UNCLEAN_SHARE * len(side):
+        return 0.0
+    return median(seconds_begun(each) for each in late)
+
+
+def _needed_by_drive(side: Sequence[Slice]) -> float:
+    """How long they must be for the drive to serve enough, 0 where it did.
 
     A few that were too short where the usual one is long enough have met a stall: that is no
     reason to begin again.  Where the usual one only just is, those that are nearly as fast are its
@@ -178,6 +193,14 @@ def _needed_of(side: Sequence[Slice]) -> float:
 def needed_seconds(offered_depth: int, rate: float) -> float:
     """How long a slice must be for its queue to turn over often enough, with some to spare."""
     return 1.2 * ROUNDS * offered_depth / rate
+
+
+def seconds_begun(late: Slice) -> float:
+    """How long a slice must be that begins as late as this one, with some to spare.
+
+    Where none of its window was left that is a guess, for who knows how late it was: twice as long.
+    """
+    return late.setting.seconds + 1.2 * late.late_s
 
 
 def within_reach(needed: float) -> bool:

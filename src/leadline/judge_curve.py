@@ -11,9 +11,10 @@ from leadline.evidence import (
     Evidence,
     lengthened,
     needed_seconds,
+    seconds_begun,
     waited_in_host,
 )
-from leadline.load.slices import TOO_SHORT, VOID_MEANINGS, Slice, SliceSetting
+from leadline.load.slices import LATE_START, TOO_SHORT, VOID_MEANINGS, Slice, SliceSetting
 from leadline.plans import Plan, Progress, Rates, needed_by
 from leadline.price import price_of_curve, priced
 from leadline.remedies import TOO_FEW
@@ -201,9 +202,12 @@ def _still_to_screen_s(screen: Screen, sweep: Sweep, tolerance: float) -> float:
 
 def _lengthened(lengths: dict[int, float], depth: int, measured: Slice) -> bool:
     """Whether slices at this depth, whose last one was too short, are made longer by it."""
-    if TOO_SHORT not in measured.voids or measured.rate <= 0:
+    if LATE_START in measured.voids:
+        needed = seconds_begun(measured)
+    elif TOO_SHORT in measured.voids and measured.rate > 0:
+        needed = needed_seconds(measured.setting.offered_depth, measured.rate)
+    else:
         return False
-    needed = needed_seconds(measured.setting.offered_depth, measured.rate)
     longer = lengthened(lengths[depth], needed)
     was, lengths[depth] = lengths[depth], longer
     return longer > was

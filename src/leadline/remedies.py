@@ -19,6 +19,7 @@ NO_STATION = "no-station"
 SESSIONS_TELL = "three sessions of leadline calibrate or more say how far this rig's differ"
 """What may help where a verdict allows for what sessions differ by, and cannot tell so little."""
 REMEDIES = {
+    slices.LATE_START: "see whether the rig's processors are busy with something else (top)",
     slices.LITTLES_LAW: "see whether the rig's processors are busy with something else (top)",
     slices.DEVICE_DEPTH: "see what else writes device/queue_depth on the rig; tuned, a udev rule?",
     slices.DRIVE_DEPTH: "see whether the rig's processors are busy with something else (top)",

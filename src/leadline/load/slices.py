@@ -14,9 +14,12 @@ ROUNDS = 5
 """A slice is long enough when its whole queue has turned over this many times."""
 LEAST_HELD = 0.8
 """Share of its queue depth that a drive must have held on average, where that was counted."""
+LEAST_OF_WINDOW = 0.5
+"""Share of a slice, but for its warm-up, that must be left once all of the load is there."""
 BUSY_THREAD = 0.9
 """Share of a CPU above which fio itself is the limit (each job is one thread)."""
 
+LATE_START = "late-start"
 LITTLES_LAW = "littles-law"
 DEVICE_DEPTH = "device-depth"
 DRIVE_DEPTH = "depth-not-reached"
@@ -26,6 +29,7 @@ OVERLAP = "overlap"
 FIO_CPU = "fio-cpu"
 LOG_INCOMPLETE = "log-incomplete"
 VOID_MEANINGS = {
+    LATE_START: "the load was all there only when most of the slice was over: the host was late",
     LITTLES_LAW: "rate x latency is not the offered depth: the queue was not kept full",
     DEVICE_DEPTH: "the kernel did not take the device queue depth asked for",
     DRIVE_DEPTH: "the drive held fewer requests than its queue depth allows: the host was late",
@@ -149,6 +153,14 @@ class Slice:
         return self.setting.seconds + self.drain_s
 
     @property
+    def late_s(self) -> float:
+        """Seconds of the slice, beyond its warm-up, that went by before all of its load was there.
+
+        Threads begin one after another, and on a slow rig 16 of them take most of a second.
+        """
+        return max(0.0, self.setting.seconds - WARM_UP_S - self.window_s)
+
+    @property
     def clean(self) -> bool:
         """Whether the slice counts as evidence."""
         return not self.voids
@@ -159,19 +171,22 @@ def void_names(slice_: Slice, *, logged: int, counted: int) -> tuple[str, ...]:
 
     `logged` is how many requests the per-request log holds, `counted` how many fio itself
     counted.  fio ends a slice at the first request that fails, so that everything else
-    about it would only follow from that.
+    about it would only follow from that.  Where hardly any window is left (LATE_START), what is
+    counted in it tells nothing: not even that the slice is too short for the drive.
     """
     if slice_.error:
         return (IO_ERRORS,)
     setting = slice_.setting
     enough = ROUNDS * setting.offered_depth
     asked = setting.device_depth
+    late = slice_.window_s < LEAST_OF_WINDOW * (setting.seconds - WARM_UP_S)
     checks = {
+        LATE_START: late,
         LOG_INCOMPLETE: logged != counted,
         DEVICE_DEPTH: asked is not None and slice_.device_depth != asked,
-        DRIVE_DEPTH: not _held_enough(slice_),
-        TOO_SHORT: slice_.rate * setting.seconds < enough,
-        LITTLES_LAW: abs(slice_.little_ratio - 1.0) > LITTLE_TOLERANCE,
+        DRIVE_DEPTH: not late and not _held_enough(slice_),
+        TOO_SHORT: not late and slice_.rate * setting.seconds < enough,
+        LITTLES_LAW: not late and abs(slice_.little_ratio - 1.0) > LITTLE_TOLERANCE,
         OVERLAP: slice_.gap_s is not None and slice_.gap_s < 0.0,
         FIO_CPU: slice_.cpu > BUSY_THREAD,
     }
