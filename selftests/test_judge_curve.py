@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,8 +11,8 @@ import pytest
 
 from leadline.claims import ClaimFailed, Unsettled
 from leadline.depth_curve import whole_curve
-from leadline.judge_curve import SPOILT_PASSES
-from leadline.load.slices import LITTLES_LAW, ROUNDS, TOO_SHORT, Slice, SliceSetting
+from leadline.judge_curve import SPOILT_PASSES, TRIES_AGAIN
+from leadline.load.slices import DRIVE_DEPTH, LITTLES_LAW, ROUNDS, TOO_SHORT, Slice, SliceSetting
 from leadline.load.workload import Workload
 from leadline.remedies import TOO_FEW
 from leadline.verdict.curve import fewest_passes
@@ -285,6 +286,56 @@ def test_a_pass_that_only_makes_slices_longer_is_not_lost() -> None:
     assert {measured.setting.device_depth for measured in screened[:32]} == set(DEPTHS)
     assert len(slow.batches) >= len(set(lengths))
     assert sorted(slow.batches[:6], reverse=True) == slow.batches[:6]
+
+
+class Disturbed(SliceDrive):
+    """In each pass the slices at some depths meet this, so often; then they are clean."""
+
+    why, depths, times = DRIVE_DEPTH, frozenset({20}), 1
+
+    def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> list[Slice]:
+        if len(settings) == len(DEPTHS):
+            self.met = Counter[int]()
+        return [self._met(each) for each in super().measure(workload, settings)]
+
+    def _met(self, measured: Slice) -> Slice:
+        depth = measured.setting.device_depth
+        if depth not in self.depths or self.met[depth] == self.times:
+            return measured
+        self.met[depth] += 1
+        return replace(measured, rate=0.8 * measured.rate, voids=(self.why,))
+
+
+def test_a_slice_that_met_what_passes_costs_itself_and_not_its_pass() -> None:
+    """On a busy rig one of 32 does in nearly every pass."""
+    disturbed = Disturbed({depth: healthy(depth) for depth in DEPTHS})
+    reads, kept = judged(disturbed)
+    assert reads.curve().has_no_dip()
+    assert kept.verdicts[0].outcome is Outcome.PASS
+    sides = Counter(side for side, _ in kept.slices)
+    assert sides["screen 20"] == 2 * sides["screen 1"]
+
+
+@pytest.mark.parametrize(
+    ("why", "depths", "each_pass"),
+    [
+        (DRIVE_DEPTH, range(20, 21), 1 + TRIES_AGAIN),
+        (DRIVE_DEPTH, range(1, 10), 1),
+        ("errors", range(20, 21), 1),
+    ],
+)
+def test_what_lasts_or_is_everywhere_or_is_the_drives_own_voids_the_curve(
+    why: str, depths: Sequence[int], each_pass: int
+) -> None:
+    disturbed = Disturbed({depth: healthy(depth) for depth in DEPTHS})
+    disturbed.why, disturbed.depths, disturbed.times = why, frozenset(depths), 99
+    reads, kept = judged(disturbed)
+    with pytest.raises(Unsettled, match=why):
+        assert reads.curve().has_no_dip()
+    sides = Counter(side for side, _ in kept.slices)
+    passes = sides["screen 32"]
+    assert passes == SPOILT_PASSES + 1
+    assert sides[f"screen {depths[0]}"] == each_pass * passes
 
 
 class Stuttering(SliceDrive):

@@ -1,12 +1,15 @@
 """Curves: screen all depths, then confirm what the screen picked on slices measured afresh."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from leadline.depth_curve import Curve
 from leadline.evidence import (
+    PASSING,
+    UNCLEAN_SHARE,
     WAITED,
     Evidence,
     lengthened,
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 SPOILT_PASSES = 3
 """More passes with a slice that does not count, and the whole curve does not.  Those in which
 slices were only too short, and were made longer, are none of them."""
+TRIES_AGAIN = 2
+"""So often at most is a slice of a pass measured again that met what may be over soon."""
 _NO_SWEEP = f"{TOO_FEW}: the budget was spent while slices were made longer, and on no whole sweep"
 
 
@@ -174,12 +179,14 @@ def _passed(
 ) -> tuple[dict[int, Slice], float]:
     """One pass over the depths in this order, and its drive time in seconds.
 
-    What was too short is measured again within the pass, longer: it would else be lost for one
-    slice of 32.  `lengths` has what they are by then; slices that are shorter are still to be
-    measured again, and are not because the budget is spent.
+    What was too short is measured again within the pass, longer, and as it was what met something
+    that may be over by then: the pass would else be lost for one slice of 32.  `lengths` has what
+    they are by then; slices that are shorter are still to be measured again, and are not because
+    the budget is spent.
     """
     settings = {point.device_depth: point.setting for point in curve.points}
     measured: dict[int, Slice] = {}
+    tried: Counter[int] = Counter()
     spent, left = 0.0, list(order)
     while left:
         wanted = [replace(settings[depth], seconds=lengths[depth]) for depth in left]
@@ -188,10 +195,30 @@ def _passed(
             judge.keep_slice(f"screen {depth}", each)
         spent += sum(each.drive_s for each in ran.values())
         measured |= ran
-        left = [depth for depth in left if _lengthened(lengths, depth, ran[depth])]
+        longer = {depth for depth in left if _lengthened(lengths, depth, ran[depth])}
+        again = _to_try_again(measured, tried, longer)
+        tried.update(again)
+        left = [depth for depth in order if depth in longer or depth in again]
         if spent >= budget_s:
             break
     return measured, spent
+
+
+def _to_try_again(
+    measured: Mapping[int, Slice], tried: Mapping[int, int], longer: set[int]
+) -> set[int]:
+    """The depths whose slices met what may be over soon; none where so many did that it lasts.
+
+    Those that are made `longer` are measured again for that.
+    """
+    spoilt = {depth for depth, each in measured.items() if not each.clean} - longer
+    if len(spoilt) > UNCLEAN_SHARE * len(measured):
+        return set()
+    return {
+        depth
+        for depth in spoilt
+        if tried[depth] < TRIES_AGAIN and PASSING.issuperset(measured[depth].voids)
+    }
 
 
 def _still_to_screen_s(screen: Screen, sweep: Sweep, tolerance: float) -> float:
