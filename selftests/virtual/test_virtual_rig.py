@@ -106,6 +106,14 @@ def read(rig: Rig, node: str, sector: int) -> str:
     )
 
 
+def test_an_emulated_processor_has_nothing_that_only_silicon_does_fast(rig: Rig) -> None:
+    if State(rig.name).read_status()["accelerator"] == "kvm":
+        pytest.skip("not emulated: the guest has this machine's processor")
+    flags = ssh(rig, "grep -m1 ^flags /proc/cpuinfo").split()
+    assert {"sse2", "rep_good"} <= set(flags)
+    assert not {"erms", "fsrm", "xsave", "avx", "pku"} & set(flags)
+
+
 def test_the_guest_sees_the_drives_of_the_rig_file(rig: Rig) -> None:
     found = drives(rig)
     assert {serial: firmware for serial, (_, firmware) in found.items()} == {

@@ -19,6 +19,11 @@ _PATCHES_SEEN = (8, 1)
 meanwhile, as Linux does at each begin and end of a trace: QEMU's commit deba78709a (accel/tcg:
 Always lock pages before translation) mended it."""
 _CPUS = 2
+_EMULATED_CPU = "max,-erms,-fsrm,-xsave,-avx,-avx2,-pku"
+"""Without what a processor does fast and an emulator slowly: told that `rep movsb` is fast, Linux
+copies and clears memory byte by byte, and where there is XSAVE the dynamic linker saves the whole
+extended state at each function's first call.  Without it there is no AVX and there are no
+protection keys, which Linux does not find out by itself."""
 _PROBE_SECONDS = 10.0  # 1 s is usual; asked once a boot
 _VERSION_SECONDS = 20.0
 _DEVICE = Path("/dev/kvm")
@@ -50,7 +55,8 @@ class Accelerator:
         """For QEMU's command line."""
         if self.kvm:
             return ["-accel", "kvm", "-cpu", "host"]
-        return ["-accel", f"tcg,thread={'multi' if self.parallel else 'single'}", "-cpu", "max"]
+        turns = "multi" if self.parallel else "single"
+        return ["-accel", f"tcg,thread={turns}", "-cpu", _EMULATED_CPU]
 
     def kernel_arguments(self) -> str:
         """For the guest's kernel.
