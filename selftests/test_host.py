@@ -178,6 +178,16 @@ class TestEnding:
         assert running.ended
         assert has_ended(int(pid))
 
+    def test_of_a_program_that_never_pauses_some_lines_are_left_for_the_next_call(
+        self, host: Host
+    ) -> None:
+        with host.start(["seq", "1000000"]) as running:
+            lines = running.lines(AWAIT_S, 1000)
+            assert 1000 <= len(lines) < 100_000
+            while not running.ended:
+                lines += running.lines(AWAIT_S, 1000)
+        assert lines == [str(number) for number in range(1, 1_000_001)]
+
     def test_a_started_program_that_ends_gives_its_last_line(self, host: Host) -> None:
         running = host.start(["sh", "-c", "echo one; printf two; echo three >&2; exit 4"])
         lines: list[str] = []

@@ -47,8 +47,8 @@ class Answered:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._running, name)
 
-    def lines(self, timeout: float) -> list[str]:
-        lines = self._running.lines(timeout)
+    def lines(self, timeout: float, most: int | None = None) -> list[str]:
+        lines = self._running.lines(timeout, most)
         return [*lines[:-1], "c", *lines[-1:]] if lines else []
 
 

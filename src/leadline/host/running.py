@@ -42,13 +42,15 @@ class Running:
         """Whether it ended, by itself or stopped by us."""
         return self._call.finished
 
-    def lines(self, timeout: float) -> list[str]:
+    def lines(self, timeout: float, most: int | None = None) -> list[str]:
         """Whole lines that it has printed since the last call; may be empty.
 
-        Waits at most ``timeout`` seconds for the first.  Raises HostLost, ProgramMissing.
+        Waits at most ``timeout`` seconds for the first.  With ``most`` some lines after that
+        many are left for the next call: of a program that prints as fast as it can there is no
+        end otherwise.  Raises HostLost, ProgramMissing.
         """
         limit = time.monotonic() + timeout
-        while not self._call.finished:
+        while not self._call.finished and (most is None or len(self._lines) < most):
             patience = 0.0 if self._lines else limit - time.monotonic()
             message = self._call.next(patience)
             if message is None:

@@ -30,6 +30,9 @@ PARTS = (
 SILENCE_S = 120.0
 """libata and the SCSI layer give a request up after 30 s, and try it anew."""
 LISTEN_S = 1.0
+PORTION = 1000
+"""Events, about, that are taken in at a time.  A drive, or a file, may be faster than we are: what
+comes while all that has come is taken in would be more each time, and the load never enough."""
 COMMAND_EVERY_S = 0.1
 
 
@@ -98,7 +101,7 @@ class Load:
         """
         heard = time.monotonic()
         while not (self.account.ended or enough(self.account)):
-            lines = self._running.lines(LISTEN_S)
+            lines = self._running.lines(LISTEN_S, PORTION)
             self._take(lines)
             self._refuse_failures()
             if lines:
@@ -117,23 +120,37 @@ class Load:
         read had returned what it must not, RigTrouble where the load just goes on.
         """
         self._log.remark("the power was cut")
+        try:
+            # All of it first: to take in what is late may last longer than a load may go on.
+            late = self._until_silence()
+        finally:
+            self._running.stop()
+        self._account_for(late)
+
+    def _until_silence(self) -> list[str]:
+        late: list[str] = []
         limit = time.monotonic() + SILENCE_S
         try:
             while not self._running.ended:
-                lines = self._running.lines(LISTEN_S)
+                lines = self._running.lines(LISTEN_S, PORTION)
                 if not lines:
                     break
-                self._take(lines)
+                self._log.keep(lines)
+                late += lines
                 if time.monotonic() > limit:
                     raise RigTrouble(f"{self._target}: the load goes on, though its power was cut")
         except HostLost:
-            pass  # that is how it ends, where the host lost its power too
-        finally:
-            self._running.stop()
-        self._take(self._running.lines(0.0))  # what had come before the connection was lost
+            # That is how it ends, where the host lost its power too: what had come before counts.
+            lines = self._running.lines(0.0)
+            self._log.keep(lines)
+            late += lines
+        return late
 
     def _take(self, lines: list[str]) -> None:
         self._log.keep(lines)
+        self._account_for(lines)
+
+    def _account_for(self, lines: list[str]) -> None:
         try:
             for line in lines:
                 self.account.take(line)
