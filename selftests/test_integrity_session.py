@@ -302,7 +302,7 @@ class Hasty(Target):
     """Instead of a program, one that issues a write, and then says more than anybody takes in."""
 
     def start(self, plan: Plan, seconds: float) -> Running:
-        return self.host.start(["sh", "-c", "echo i 1; exec yes \"c $0\"", "." * 60])
+        return self.host.start(["sh", "-c", 'echo i 1; exec yes "c $0"', "." * 60])
 
 
 @pytest.mark.timeout(120)
