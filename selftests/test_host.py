@@ -183,7 +183,7 @@ class TestEnding:
     ) -> None:
         with host.start(["seq", "1000000"]) as running:
             lines = running.lines(AWAIT_S, 1000)
-            assert 1000 <= len(lines) < 100_000
+            assert 0 < len(lines) < 100_000
             while not running.ended:
                 lines += running.lines(AWAIT_S, 1000)
         assert lines == [str(number) for number in range(1, 1_000_001)]

@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import subprocess
-import time
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files
@@ -296,33 +295,6 @@ def test_whose_fault_silence_is_the_drives_requests_tell(
         Load(mute, PLAN, FOR_EVER_S, log) as load,
     ):
         load.until(never)
-
-
-class Hasty(Target):
-    """Instead of a program, one that issues a write, and then says more than anybody takes in."""
-
-    def start(self, plan: Plan, seconds: float) -> Running:
-        return self.host.start(["sh", "-c", 'echo i 1; exec yes "c $0"', "." * 60])
-
-
-@pytest.mark.timeout(120)
-def test_a_load_that_is_faster_than_we_are_is_enough_all_the_same(
-    host: Host, log: IntentLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    took = Account.take
-
-    def slowly(self: Account, line: str) -> None:
-        time.sleep(1e-5)
-        took(self, line)
-
-    monkeypatch.setattr(Account, "take", slowly)
-    monkeypatch.setattr(session, "SILENCE_S", 1.0)
-    with Load(Hasty(host, "/dev/nowhere", "slot a", 8), PLAN, FOR_EVER_S, log) as load:
-        load.until(lambda account: account.commands > 10_000)
-        assert load.account.commands < 100_000
-        with pytest.raises(RigTrouble, match="the load goes on, though its power was cut"):
-            load.cut_off()
-    assert log.path.read_text().count("\nc ") > load.account.commands, "it is on record"
 
 
 class HalfBlind(writer.Drive):
