@@ -122,29 +122,30 @@ class Load:
         self._log.remark("the power was cut")
         try:
             # All of it first: to take in what is late may last longer than a load may go on.
-            late = self._until_silence()
+            late, goes_on = self._until_silence()
         finally:
             self._running.stop()
         self._account_for(late)
+        if goes_on:
+            raise RigTrouble(f"{self._target}: the load goes on, though its power was cut")
 
-    def _until_silence(self) -> list[str]:
+    def _until_silence(self) -> tuple[list[str], bool]:
+        """What comes yet, and whether there is no end of it."""
         late: list[str] = []
         limit = time.monotonic() + SILENCE_S
         try:
-            while not self._running.ended:
+            while not self._running.ended and time.monotonic() <= limit:
                 lines = self._running.lines(LISTEN_S, PORTION)
                 if not lines:
-                    break
+                    return late, False
                 self._log.keep(lines)
                 late += lines
-                if time.monotonic() > limit:
-                    raise RigTrouble(f"{self._target}: the load goes on, though its power was cut")
         except HostLost:
             # That is how it ends, where the host lost its power too: what had come before counts.
             lines = self._running.lines(0.0)
             self._log.keep(lines)
             late += lines
-        return late
+        return late, not self._running.ended
 
     def _take(self, lines: list[str]) -> None:
         self._log.keep(lines)
