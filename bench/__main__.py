@@ -17,6 +17,7 @@ NAMES = {
     "traces": "a trace of ten million requests: made, written, read, checked (a minute)",
     "multitasking": "what NCQ gains two desktop tasks at once on four disks (15 minutes)",
     "cold": "from a fresh clone with an empty cache to the summary table (minutes)",
+    "starts": "programs started in an emulated guest, at the same addresses or others (a minute)",
     "rates": "rates of slices against the same fio job by hand, interleaved (5 minutes)",
     "power": "PDUs: against powerman, four side by side, and unplugged (minutes)",
     "faults": "each seeded fault of a drive, through `leadline hil`: is it named? (hours)",

@@ -62,9 +62,12 @@ class Accelerator:
         """For the guest's kernel.
 
         An emulated time stamp counter follows this machine's.  Linux does not trust it unless
-        told to, and reads the slow HPET instead: a quarter of the boot.
+        told to, and reads the slow HPET instead: a quarter of the boot.  With
+        its programs at other addresses each time, QEMU translates some of each anew (seen: 40
+        blocks a shell; at the same ones, none), and looks for the rest: a shell took four times
+        as long to start, fio twice.
         """
-        return "" if self.kvm else "tsc=reliable"
+        return "" if self.kvm else "tsc=reliable norandmaps"
 
 
 def choose(kernel: Path, device: Path = _DEVICE) -> Accelerator:
