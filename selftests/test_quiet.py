@@ -1,5 +1,6 @@
 """A drive that udev still looks at is waited for before anything is measured beside it."""
 
+import errno
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
@@ -10,26 +11,52 @@ import pytest
 
 from leadline.drive.quiet import CALM, FEW, LOOK_S, await_quiet
 from leadline.errors import RigTrouble
-from leadline.host.connection import Host, HostLost
+from leadline.host.connection import FileTrouble, Host, HostLost
 from leadline.station import Station
+
+COMMANDS, REQUESTS = "device/iodone_cnt", "stat"
+KINDS = pytest.mark.parametrize("kind", [COMMANDS, REQUESTS])
 
 
 class Machine:
-    """Its disks' counters by look: requests since boot, None for a disk without counters."""
+    """Its disks' counters by look, since boot, of a `kind`; None for a disk without counters.
+
+    `held` are the disks that are held open, `were_held` those that were at the last look.
+    """
 
     name = "bench"
 
-    def __init__(self, **disks: Sequence[int | None]) -> None:
+    def __init__(self, kind: str = COMMANDS, **disks: Sequence[int | None]) -> None:
+        self._nodes = {f"/dev/{name}" for name in disks}
         self._looks: dict[str, Iterator[int | None]] = {
-            f"/sys/block/{name}/stat": chain(each, repeat(each[-1])) for name, each in disks.items()
+            f"/sys/block/{name}/{kind}": chain(each, repeat(each[-1]))
+            for name, each in disks.items()
         }
+        self.held: dict[int, str] = {}
+        self.were_held: set[str] = set()
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes | None]:
+        self.were_held = set(self.held.values())
         found = {path: next(self._looks.get(path, repeat(None))) for path in paths}
         return {
-            path: None if count is None else f"{count} {' 0' * 10}\n".encode()
+            path: None if count is None else self._as_shown(path, count)
             for path, count in found.items()
         }
+
+    def _as_shown(self, path: str, count: int) -> bytes:
+        shown = f"{count:#x}" if path.endswith(COMMANDS) else f"{count} {' 0' * 10}"
+        return f"{shown}\n".encode()
+
+    def hold_device(self, node: str, *, exclusive: bool) -> int:
+        assert not exclusive  # another run may want it
+        if node not in self._nodes:
+            raise FileTrouble(self.name, node, errno.ENOENT, "not there")
+        handle = max(self.held, default=0) + 1
+        self.held[handle] = node
+        return handle
+
+    def release_device(self, handle: int) -> None:
+        del self.held[handle]
 
 
 @pytest.fixture
@@ -52,14 +79,31 @@ def test_quiet_drives_cost_one_look(slept: list[float]) -> None:
     assert slept == [LOOK_S]
 
 
-def test_one_that_is_looked_at_again_and_again_is_waited_for(slept: list[float]) -> None:
+@KINDS
+def test_one_that_is_looked_at_again_and_again_is_waited_for(slept: list[float], kind: str) -> None:
     """Between two of udev's looks there is a moment of nothing."""
-    counts = [0, 70, 140, 140, 210, 280]
-    assert waited_for(Machine(sda=counts, sdb=[5]), "sda", "sdb") == (
+    counts = [10, 15, 20, 20, 24, 29]
+    assert waited_for(Machine(kind, sda=counts, sdb=[5]), "sda", "sdb") == (
         True,
-        ["bench: sda is being read, by udev as it seems: waiting"],
+        ["bench: sda is being looked at, by udev as it seems: waiting"],
     )
     assert len(slept) == len(counts) - 1 + CALM
+
+
+def test_disks_are_held_open_for_as_long_as_they_are_waited_for(slept: list[float]) -> None:
+    machine = Machine(sda=[0, 70, 140], sdb=[3])
+    assert waited_for(machine, "sda", "sdb", "gone")[0]
+    assert (machine.were_held, machine.held) == ({"/dev/sda", "/dev/sdb"}, {})
+
+
+def test_a_disk_that_goes_meanwhile_is_waited_for_no_longer(slept: list[float]) -> None:
+    machine = Machine(sda=[0, 70, None])
+
+    def gone(handle: int) -> None:
+        raise HostLost("bench", "gone")
+
+    machine.release_device = gone  # type: ignore[method-assign]
+    assert waited_for(machine, "sda")[0]
 
 
 def test_one_that_is_never_quiet_is_waited_for_within_limits(slept: list[float]) -> None:

@@ -13,6 +13,7 @@ from leadline.drive.bind import Drive, bind
 from leadline.drive.conditions import look
 from leadline.drive.finding import Finding, failed
 from leadline.drive.guard import admit
+from leadline.drive.quiet import await_quiet
 from leadline.host.connection import Host, open_host
 from leadline.host.journal import Journal
 from leadline.inventory.matrix import ModelSpec
@@ -212,6 +213,26 @@ def test_udev_leaves_a_drive_alone_that_is_held_for_writing(vetted: Vetting) -> 
             _, findings = measured(vetted, random_write(BLANK), wanted)
             assert void_names(findings) == {"not-preconditioned"}
     left_alone(vetted.host)  # let go, it is looked at after all: before the next test
+
+
+def test_what_udev_missed_it_looks_at_before_a_quiet_drive_is_told(host: Host, ssd: Drive) -> None:
+    """It looks once for each time that the drive was closed, and reads it for one of them alone."""
+    closed = 8
+    with admit(host, spec_of(SSD), ssd, "write", allow_writes=True):
+        # One by one: what is not taken note of yet is not noted twice.
+        once = "dd if=/dev/null of=$dev conv=notrunc status=none; sleep 0.2"
+        shell(host, "; ".join([once] * closed), ssd)
+        counts = f"/sys/block/{ssd.name}/device/iodone_cnt", f"/sys/block/{ssd.name}/stat"
+        before = [host.read_file(path) for path in counts]
+    said: list[str] = []
+    assert await_quiet(host, {ssd.name}, said.append)
+    after = [host.read_file(path) for path in counts]
+    commands = int(after[0], 16) - int(before[0], 16)
+    reads = int(after[1].split()[0]) - int(before[1].split()[0])
+    assert said
+    assert 10 < reads < 2 * 60, (reads, commands)
+    assert commands - reads >= closed, (reads, commands)  # each look asks it who it is
+    assert host.run(["udevadm", "settle", "--timeout=0"], deadline=30, check=False).exit_code == 0
 
 
 def test_a_span_within_the_cache_is_seen(vetted: Vetting) -> None:

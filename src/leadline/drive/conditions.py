@@ -160,8 +160,8 @@ def look(host: "Host", around: Surroundings, *, before: bool) -> Conditions:
     return Conditions(
         # Without accounting the counters stand still, whatever the drive does.
         io=parse_stat(known.get("stat", "")) if known.get("iostats") != "0" else None,
-        commands=_counter(known.get("commands")),
-        errors=_counter(known.get("errors")),
+        commands=parse_counter(known.get("commands")),
+        errors=parse_counter(known.get("errors")),
         settings={name: known[name] for name in around.settings if name in known},
         temperature_c=_degrees(known.get("temperature")),
         temperature_max_c=_degrees(known.get("temperature maximum")),
@@ -244,8 +244,8 @@ def _text(data: bytes | None) -> str | None:
     return None if data is None else setting_text(data)
 
 
-def _counter(text: str | None) -> int | None:
-    """The SCSI layer prints hexadecimal: "0x1f4"."""
+def parse_counter(text: str | None) -> int | None:
+    """A counter of the SCSI layer, which prints hexadecimal: "0x1f4"; None where it is none."""
     found = re.fullmatch(r"0x([0-9a-f]{1,16})", text or "")
     return int(found[1], 16) if found else None
 
