@@ -11,7 +11,7 @@ import pytest
 
 from leadline.drive.quiet import CALM, FEW, LOOK_S, await_quiet
 from leadline.errors import RigTrouble
-from leadline.host.connection import FileTrouble, Host, HostLost
+from leadline.host.connection import DeadlinePassed, FileTrouble, Host, HostLost
 from leadline.station import Station
 
 COMMANDS, REQUESTS = "device/iodone_cnt", "stat"
@@ -94,6 +94,18 @@ def test_disks_are_held_open_for_as_long_as_they_are_waited_for(slept: list[floa
     machine = Machine(sda=[0, 70, 140], sdb=[3])
     assert waited_for(machine, "sda", "sdb", "gone")[0]
     assert (machine.were_held, machine.held) == ({"/dev/sda", "/dev/sdb"}, {})
+
+
+def test_a_disk_that_cannot_be_opened_is_waited_for_all_the_same(slept: list[float]) -> None:
+    """As one that the kernel still tries to bring back."""
+    machine = Machine(sda=[0, 70, 140])
+
+    def late(node: str, *, exclusive: bool) -> int:
+        raise DeadlinePassed(f"bench: {node} did not answer within 30 s")
+
+    machine.hold_device = late  # type: ignore[method-assign]
+    quiet_, said = waited_for(machine, "sda")
+    assert (quiet_, len(said), len(slept)) == (True, 1, 2 + CALM)
 
 
 def test_a_disk_that_goes_meanwhile_is_waited_for_no_longer(slept: list[float]) -> None:

@@ -51,10 +51,13 @@ def await_quiet(
 
 @contextmanager
 def _held_open(host: "Host", node: str) -> Iterator[None]:
-    """The disk stays open, if it is there; that keeps nobody from it."""
+    """The disk stays open, if it is there and can be opened; that keeps nobody from it.
+
+    While the kernel still tries to bring a drive back that has failed, it lets nobody open it.
+    """
     try:
         handle = host.hold_device(node, exclusive=False)
-    except FileTrouble:
+    except (FileTrouble, DeadlinePassed):
         yield
         return
     try:
