@@ -135,8 +135,8 @@ def began(seconds: float, *windows: float) -> list[Block]:
 @pytest.mark.parametrize(
     ("windows", "longest"),
     [
-        ((0.0, 0.0, 0.0, 0.0), 0.5 + 1.2 * 0.4),
-        ((0.1, 0.12, 0.3, 0.4), 0.5 + 1.2 * 0.29),
+        ((0.0, 0.0, 0.0, 0.0), 0.1 + 1.2 * 0.4 / 0.5),
+        ((0.1, 0.12, 0.3, 0.4), 0.1 + 1.2 * 0.3 / 0.5),
         ((0.0, 0.4, 0.4, 0.4), 0.5),
     ],
 )
@@ -148,6 +148,16 @@ def test_slices_that_began_late_are_lengthened_by_that_where_more_than_one_in_fo
     evidence.take(began(0.5, *windows))
     assert evidence.longest == pytest.approx(longest)
     assert len(evidence.blocks) == (3 if longest == 0.5 else 0)
+
+
+def test_slices_that_are_as_late_again_count_once_they_are_longer() -> None:
+    """Later by a fifth, too, as threads of a slow rig are: nothing begins anew."""
+    evidence, late_s = Evidence(0.5), (0.21, 0.25, 0.3, 0.31)
+    evidence.take(began(0.5, *(0.4 - each for each in late_s)))
+    longer = evidence.longest
+    for more in (1.0, 1.19):
+        evidence.take(began(longer, *(longer - WARM_UP_S - more * each for each in late_s)))
+    assert (evidence.longest, len(evidence.blocks), evidence.dropped) == (longer, 8, 0)
 
 
 def test_threads_that_never_begin_in_time_are_void_by_that_name() -> None:

@@ -14,11 +14,13 @@ from leadline.drive.finding import NEIGHBOUR, OTHER_COMMANDS, OTHER_IO
 from leadline.load.slices import (
     DRIVE_DEPTH,
     LATE_START,
+    LEAST_OF_WINDOW,
     LITTLES_LAW,
     OVERLAP,
     ROUNDS,
     TOO_SHORT,
     VOID_MEANINGS,
+    WARM_UP_S,
     Slice,
     offered_for,
 )
@@ -170,7 +172,9 @@ def _needed_to_begin(side: Sequence[Slice]) -> float:
     late = [each for each in side if LATE_START in each.voids]
     if len(late) <= UNCLEAN_SHARE * len(side):
         return 0.0
-    return median(seconds_begun(each) for each in late)
+    # The latest: how late threads are scatters by half, and evidence that has to be made longer
+    # once more begins anew.
+    return max(seconds_begun(each) for each in late)
 
 
 def _needed_by_drive(side: Sequence[Slice]) -> float:
@@ -200,7 +204,7 @@ def seconds_begun(late: Slice) -> float:
 
     Where none of its window was left that is a guess, for who knows how late it was: twice as long.
     """
-    return late.setting.seconds + 1.2 * late.late_s
+    return WARM_UP_S + 1.2 * late.late_s / (1.0 - LEAST_OF_WINDOW)
 
 
 def within_reach(needed: float) -> bool:
