@@ -8,7 +8,7 @@ import sys
 from types import FrameType
 
 from leadline.errors import DriveFault, Inconclusive, Misuse, RigTrouble, message_of
-from leadline.outcomes import error_exit_code
+from leadline.outcomes import INTERRUPTED_CODE, error_exit_code
 
 NAMES = {
     "first_light": "the suite on the virtual rig, warm: wall time and overhead (3 minutes)",
@@ -77,6 +77,9 @@ def main() -> int:
         except (DriveFault, RigTrouble, Misuse, Inconclusive) as error:
             print(f"bench {name}: {message_of(error)}", file=sys.stderr)
             return error_exit_code(error)
+        except KeyboardInterrupt:
+            print(f"bench {name}: interrupted", file=sys.stderr)
+            return INTERRUPTED_CODE
         print(json.dumps({"benchmark": name, **figures}), flush=True)
         within = within and bool(figures["within_limits"])
     return 0 if within else 1

@@ -1,11 +1,11 @@
 """Healthy virtual drives through the whole of `-m acceptance`, again and again: any false alarm?
 
-`./run bench acceptance [ssd|disk|sas|pair ...] [--runs N] [--soak] [-k EXPR]`.  Each drive is the
-one of its shipped profile (SSDs are smaller, for they are filled twice a run), on a rig of its own
-that stays up; `pair` is two SSDs alike on one rig, for the claims that hold drives against one
-another or load both at once.  The runs share their results, so that from the second on a drive is
-held against its own record.  What a run with an alarm left, its results and the rig's logs, is
-copied to where stderr says, for the rig takes its own along when it ends.
+`./run bench acceptance [ssd|disk|sas|pair ...] [--runs N] [--soak] [-k EXPR] [--row FOLDER]`.  Each
+drive is the one of its shipped profile (SSDs are smaller, for they are filled twice a run), on a
+rig of its own that stays up; `pair` is two SSDs alike on one rig, for the claims that hold drives
+against one another or load both at once.  The runs share their results, so that from the second on
+a drive is held against its own record.  What a run with an alarm left, its results and the rig's
+logs, is copied to where stderr says, for the rig takes its own along when it ends.
 """
 
 import argparse
@@ -14,25 +14,35 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.fault_case import CUT, READ_BACK
 from bench.fault_rig import PACKAGE, Ran, Seeded, hil, in_short, running, slot_of
+from bench.row import (
+    ACCEPTANCE,
+    RESULTS,
+    RUN_LIMIT_S,
+    SOAK,
+    Kept,
+    Once,
+    append,
+    load,
+    state_of_leadline,
+    states,
+)
 from leadline.inventory.document import read
+from leadline.outcomes import INTERRUPTED_CODE
 from leadline.virtual.state import State
 
 RUNS = 10
-RUN_LIMIT_S = 1200.0
-"""Of one run on one drive; a run on two may take twice as long."""
 HANGS_S, SOAK_HANGS_S = 7200.0, 36_000.0
 SLOT, MATE = "healthy", "mate"
-SMALL = {"capacity_bytes": 2 << 30}
-"""Thirty-two times its cache: so small that to fill it does not take the most of a run."""
+SMALL = {"capacity_bytes": 5 << 28}
+"""Twenty times its cache, where 16 times are wanted (`check_span`): to fill it twice, and again for
+verified writes, would else take minutes of a run."""
 CYCLE = "acknowledged_writes_outlast_a_graceful_power_cycle"
 WORDS = ("--allow-writes", "-m")
-ACCEPTANCE, SOAK = "acceptance", "soak"
 FALSE = frozenset({"fail", "error", "usage", "defect", "inconclusive"})
 _IDENTITY = frozenset({"model", "vendor", "product", "serial", "wwn", "firmware", "capacity_bytes"})
 
@@ -97,38 +107,6 @@ def limits_of(model: str) -> Mapping[str, object]:
     return dict(limits)
 
 
-@dataclass(frozen=True)
-class Once:
-    """One run: seconds, its exit code, how many tests ended how, and every alarm in words.
-
-    `limit_s` is what it may take; None where that is not limited.
-    """
-
-    seconds: float
-    code: int
-    counted: Mapping[str, int]
-    alarms: tuple[str, ...]
-    purpose: str = ACCEPTANCE
-    limit_s: float | None = RUN_LIMIT_S
-
-    @property
-    def is_right(self) -> bool:
-        """Whether nothing but passes came of it, in time."""
-        in_time = self.limit_s is None or self.seconds <= self.limit_s
-        return self.code == 0 and not self.alarms and in_time
-
-    def figures(self) -> dict[str, object]:
-        """The run in a line of JSON."""
-        return {
-            "purpose": self.purpose,
-            "exit_code": self.code,
-            "outcomes": dict(self.counted),
-            "minutes": round(self.seconds / 60, 1),
-            "limit_minutes": self.limit_s and round(self.limit_s / 60, 1),
-            "false_alarms": list(self.alarms),
-        }
-
-
 def once(ran: Ran, kind: str = "", purpose: str = ACCEPTANCE, *, chosen: bool = False) -> Once:
     """What one run came to.
 
@@ -163,40 +141,58 @@ def _left_out(rows: Sequence[Mapping[str, str]], kind: str) -> Iterator[str]:
 
 
 def measure(words: Sequence[str] = ()) -> dict[str, object]:
-    """Each kind of drive so many times; every alarm is a false one."""
+    """Each kind of drive so many times; every alarm is a false one.
+
+    Raises Misuse for a row to be gone on with that is none, or of other tests.
+    """
     asked = _arguments(words)
-    done = {kind: _row_of_runs(kind, asked) for kind in asked.kind or KINDS}
+    kinds = asked.kind or KINDS
+    with tempfile.TemporaryDirectory() as name:
+        folder = asked.row or Path(name)
+        for kind in kinds:
+            load(folder / kind, asked.expression)  # before the first run, and not hours later
+        done = {kind: _row_of_runs(kind, folder / kind, asked) for kind in kinds}
     return {
         "runs": asked.runs,
         "run_limit_s": RUN_LIMIT_S,
-        "drives": {kind: _figures(runs) for kind, runs in done.items()},
-        "within_limits": all(each.is_right for runs in done.values() for each in runs),
+        "drives": {kind: _figures(row) for kind, row in done.items()},
+        "within_limits": all(each.run.is_right for row in done.values() for each in row),
     }
 
 
-def _row_of_runs(kind: str, asked: argparse.Namespace) -> list[Once]:
+def _row_of_runs(kind: str, folder: Path, asked: argparse.Namespace) -> list[Kept]:
     chosen = ["-k", asked.expression] if asked.expression else []
-    purposes = [ACCEPTANCE] * asked.runs + [SOAK] * asked.soak
-    done = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with running(folder, healthy(kind)) as (rig, matrix):
-            for number, purpose in enumerate(purposes, 1):
-                hangs_s = HANGS_S if purpose == ACCEPTANCE else SOAK_HANGS_S
-                ran = hil(rig, matrix, folder / "results", [*WORDS, purpose, *chosen], hangs_s)
-                done.append(once(ran, kind, purpose, chosen=bool(chosen)))
-                print(_said(kind, number, done[-1]), file=sys.stderr, flush=True)
-                if done[-1].alarms:
-                    kept = keep(folder / "results", State(rig.name), f"{kind}-{number}-")
-                    print(f"  kept in {kept}", file=sys.stderr, flush=True)
-    return done
+    row, state = load(folder, asked.expression), state_of_leadline()
+    for number, each in enumerate(row, 1):
+        print(f"before: {_said(kind, number, each.run)}", file=sys.stderr, flush=True)
+    wanted = Counter({ACCEPTANCE: asked.runs, SOAK: int(asked.soak)})
+    left = list((wanted - Counter(each.run.purpose for each in row)).elements())
+    if not left:
+        return row
+    folder.mkdir(parents=True, exist_ok=True)
+    results = folder / RESULTS
+    with tempfile.TemporaryDirectory() as name, running(Path(name), healthy(kind)) as (rig, matrix):
+        for number, purpose in enumerate(left, len(row) + 1):
+            hangs_s = HANGS_S if purpose == ACCEPTANCE else SOAK_HANGS_S
+            ran = hil(rig, matrix, results, [*WORDS, purpose, *chosen], hangs_s)
+            run = once(ran, kind, purpose, chosen=bool(chosen))
+            print(_said(kind, number, run), file=sys.stderr, flush=True)
+            if run.alarms:
+                kept = keep(results, State(rig.name), f"{kind}-{number}-")
+                print(f"  kept in {kept}", file=sys.stderr, flush=True)
+            if run.code == INTERRUPTED_CODE:
+                raise KeyboardInterrupt
+            row.append(Kept(asked.expression, state, run))
+            append(folder, row[-1])
+    return row
 
 
 def keep(results: Path, state: State, name: str) -> Path:
     """Copy what a run left and what its rig has logged so far; the new folder."""
     kept = Path(tempfile.mkdtemp(prefix=f"leadline-acceptance-{name}"))
-    shutil.copytree(results, kept / "results")
-    shutil.copytree(state.log, kept / "log")
+    for what, to in ((results, "results"), (state.log, "log")):
+        if what.exists():  # one that ended at once has left nothing
+            shutil.copytree(what, kept / to)
     return kept
 
 
@@ -208,11 +204,13 @@ def _said(kind: str, number: int, run: Once) -> str:
     return f"{kind} {number}{purpose}: exit {run.code}, {counted} in {minutes}{alarms}"
 
 
-def _figures(runs: Sequence[Once]) -> dict[str, object]:
+def _figures(row: Sequence[Kept]) -> dict[str, object]:
+    runs = [each.run for each in row]
     return {
         "longest_s": max(run.seconds for run in runs),
         "right": sum(run.is_right for run in runs),
         "false_alarms": sum(len(run.alarms) for run in runs),
+        "leadline": states(row),
         "each": [run.figures() for run in runs],
     }
 
@@ -221,6 +219,8 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="./run bench acceptance",
         description="Run `leadline hil -m acceptance` on healthy virtual drives, again and again.",
+        epilog="example: ./run bench acceptance sas --runs 10 --row rows; after Ctrl-C the same "
+        "again makes the runs that are missing",
     )
     parser.add_argument("kind", nargs="*", choices=[*KINDS, []], help="default: each")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"of each drive ({RUNS})")
@@ -229,6 +229,13 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "-k", dest="expression", metavar="EXPR", default="", help="only these tests, as of pytest"
+    )
+    parser.add_argument(
+        "--row",
+        type=Path,
+        metavar="FOLDER",
+        help="keep the runs and their results there, and go on with the row that is there (a path "
+        "from the root of the repository)",
     )
     asked = parser.parse_args(words)
     if asked.runs < 1:
