@@ -30,6 +30,7 @@ from leadline.trace.fitting import Fitted, Reach, fit
 from leadline.trace.gain import Estimate, gain_of, overall
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
+from leadline.trace.replay_job import Replay
 from leadline.trace.replaying import replay
 from leadline.trace.rounds import Replayed, Round
 from leadline.trace.trace import Trace
@@ -267,11 +268,8 @@ def _round(drive: UnderTest, name: str, parts: Mapping[int, Trace]) -> Round:
         if queue_depth.read(drive.host, drive.drive) != depth:  # of IDE it cannot be written
             drive.host.write_value(queue_depth.path(drive.drive), str(depth))
         in_flight = LOADS[name].in_flight
-        done[depth] = replay(
-            *(drive.host, drive.drive.node, trace, in_flight, "fast"),
-            writes=True,
-            queued=depth > DEPTHS[0],
-        )
+        asked = Replay(trace, in_flight, queued=depth > DEPTHS[0])
+        (done[depth],) = replay(drive.host, drive.drive.node, [asked], "fast", writes=True)
     return Round(off=done[DEPTHS[0]], on=done.get(DEPTHS[1]))
 
 

@@ -3,6 +3,7 @@
 The judge, the traces and the drive model are the real ones; only the kernel and the clock are not.
 """
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace as changed
 from pathlib import Path
@@ -33,6 +34,7 @@ from leadline.trace.fitting import Reach
 from leadline.trace.gain import Estimate, gain_of, overall
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
+from leadline.trace.replay_job import Replay
 from leadline.trace.rounds import Replayed, ReplayedTrace, Round, Times
 from leadline.trace.trace import Trace
 from leadline.verdict.verdict import Outcome
@@ -203,10 +205,12 @@ def replays(monkeypatch: pytest.MonkeyPatch) -> list[Trace]:
 
     at_depth: list[str] = []
 
-    def replay(host: object, node: str, trace: Trace, *_: object, **words: object) -> Replayed:
-        done.append(trace)
-        assert words["queued"] is (at_depth[-1] != "1"), "with NCQ off the order is kept"
-        return Replayed(Times(1, 1.0), Times(), 1.0)
+    def replay(
+        host: object, node: str, replays: Sequence[Replay], *_: object, **words: object
+    ) -> list[Replayed]:
+        done.extend(each.trace for each in replays)
+        assert all(each.queued is (at_depth[-1] != "1") for each in replays), "off keeps the order"
+        return [Replayed(Times(1, 1.0), Times(), 1.0) for _ in replays]
 
     monkeypatch.setattr(multitasking, "under_test", lambda *_, **__: nullcontext(NOWHERE))
     monkeypatch.setattr(multitasking, "replay", replay)

@@ -103,7 +103,7 @@ def test_fios_times_are_put_together_over_its_jobs() -> None:
             "job_runtime": ms,
         }
 
-    found = times_of({"jobs": [job(1, 4e6, 2, 1e6, 900), job(3, 8e6, 0, 0.0, 1100)]})
+    found = times_of([job(1, 4e6, 2, 1e6, 900), job(3, 8e6, 0, 0.0, 1100)])
     assert (found.reads.count, found.writes.count, found.all.count) == (4, 2, 6)
     assert (found.reads.mean_s, found.writes.mean_s) == pytest.approx((7e-3, 1e-3))
     assert found.all.mean_s == pytest.approx(5e-3)

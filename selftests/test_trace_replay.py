@@ -4,6 +4,7 @@ import errno
 import gzip
 import io
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -17,14 +18,16 @@ import pytest
 from leadline.errors import DriveFault, Misuse, RigTrouble
 from leadline.host.connection import Finished, Host, open_host
 from leadline.inventory.rig import HostSpec
+from leadline.load.slices import DEVICE_DEPTH
 from leadline.trace import replaying
 from leadline.trace.files import load_trace
 from leadline.trace.fitting import fit
 from leadline.trace.iolog import read_iolog
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
-from leadline.trace.replay_job import Timing, archive, job_text, lanes
+from leadline.trace.replay_job import Replay, Timing, archive, job_text
 from leadline.trace.replaying import replay
+from leadline.trace.rounds import Replayed
 from leadline.trace.trace import READ, SYNC, WRITE, Trace, joined, trace_of
 from leadline.virtual.request_log import read_request_log
 from selftests.test_fio_local import drive_model
@@ -32,6 +35,21 @@ from selftests.traces import few, kept
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 CAPACITY = 64 << 20
+
+
+def one(
+    host: Host,
+    node: str,
+    trace: Trace,
+    in_flight: int,
+    timing: Timing,
+    *,
+    writes: bool,
+    queued: bool = True,
+) -> Replayed:
+    """One replay by itself, at the depth that is set."""
+    (done,) = replay(host, node, [Replay(trace, in_flight, queued)], timing, writes=writes)
+    return done
 
 
 def unpacked(packed: bytes) -> dict[str, bytes]:
@@ -45,29 +63,56 @@ def options(packed: bytes) -> set[str]:
 
 @pytest.mark.parametrize("timing", ["fast", "kept"])
 def test_every_replay_goes_to_the_drive_and_to_nothing_else(timing: Timing) -> None:
-    said = options(archive("/dev/sdb", few(), 4, timing, writes=True))
+    said = options(archive("/dev/sdb", [Replay(few(), 4)], timing, writes=True))
     assert "replay_redirect=/dev/sdb" in said
     assert {"direct=1", "allow_mounted_write=0", "allow_file_create=0"} <= said
 
 
 def test_as_fast_as_possible_is_one_job_with_a_deep_queue() -> None:
-    packed = archive("/dev/sdb", few(), 4, "fast", writes=True)
+    packed = archive("/dev/sdb", [Replay(few(), 4)], "fast", writes=True)
     assert {"ioengine=libaio", "iodepth=4", "replay_no_stall=1"} <= options(packed)
-    assert set(unpacked(packed)) == {"job.fio", "lane0.iolog"}
+    assert set(unpacked(packed)) == {"job.fio", "replay0.0.iolog"}
 
 
-def test_the_times_of_requests_are_logged_where_they_are_asked_for() -> None:
-    assert "write_lat_log=alone" in options(
-        archive("/dev/sdb", few(), 1, "fast", writes=True, logged=True)
-    )
-    assert "write_lat_log=alone" not in options(archive("/dev/sdb", few(), 1, "fast", writes=True))
+def test_the_times_of_requests_are_logged_where_the_drive_is_not_queued_for() -> None:
+    for queued in (True, False):
+        said = options(archive("/dev/sdb", [Replay(few(), 4, queued)], "fast", writes=True))
+        assert ("write_lat_log=replay0.0" in said) is not queued
+        assert ("iodepth=1" in said) is not queued
+
+
+def test_the_next_replay_waits_for_the_one_before_and_has_a_depth_and_a_log_of_its_own() -> None:
+    both = [Replay(few(), 4, False, depth=1), Replay(few(), 4, depth=32)]
+    path = "/sys/block/sdb/device/queue_depth"
+    text = job_text("/dev/sdb", both, "fast", writes=True, depth_path=path)
+    common, first, second = re.split(r"\n\[replay[01]\.0\]\n", text)
+    assert ("stonewall" in first, "stonewall" in second) == (False, True)
+    assert f"exec_prerun=echo 1 > {path} || true && cat {path}" in first
+    assert f"exec_prerun=echo 32 > {path} || true && cat {path}" in second
+    assert "write_lat_log" not in common + second
+    assert "write_lat_log=replay0.0" in first
+
+
+def test_a_depth_path_that_the_shell_would_read_as_something_else_is_refused() -> None:
+    with pytest.raises(
+        Misuse, match="queue depth attribute '/sys/a; b': expected an absolute path"
+    ):
+        job_text(
+            "/dev/sdb", [Replay(few(), 1, depth=1)], "fast", writes=False, depth_path="/sys/a; b"
+        )
+
+
+@pytest.mark.parametrize("replays", [[Replay(few(), 2)] * 2, [Replay(few(), 2, depth=32)]])
+def test_with_timing_kept_nothing_comes_before_a_replay(replays: list[Replay]) -> None:
+    with pytest.raises(ValueError, match="one replay, at the depth that is set"):
+        job_text("/dev/sdb", replays, "kept", writes=True, depth_path="/sys/depth")
 
 
 def test_with_timing_kept_each_request_in_flight_has_a_thread_and_an_iolog() -> None:
-    packed = archive("/dev/sdb", few(), 2, "kept", writes=True)
-    assert {"ioengine=psync", "replay_no_stall=0", "[lane1]"} <= options(packed)
+    packed = archive("/dev/sdb", [Replay(few(), 2)], "kept", writes=True)
+    assert {"ioengine=psync", "replay_no_stall=0", "[replay0.1]"} <= options(packed)
     logs = {name: text for name, text in unpacked(packed).items() if name != "job.fio"}
-    assert sorted(logs) == ["lane0.iolog", "lane1.iolog"]
+    assert sorted(logs) == ["replay0.0.iolog", "replay0.1.iolog"]
     requests = [
         joined([piece.trace for piece in read_iolog(io.BytesIO(text), name)])
         for name, text in sorted(logs.items())
@@ -79,7 +124,7 @@ def test_with_timing_kept_each_request_in_flight_has_a_thread_and_an_iolog() -> 
 
 
 def test_no_lane_is_empty_or_only_syncs() -> None:
-    assert [len(lane) for lane in lanes(few(), 32, "kept")] == [1] * 5
+    assert [len(lane) for lane in Replay(few(), 32).lanes("kept")] == [1] * 5
 
 
 @needs_fio
@@ -88,7 +133,7 @@ def test_fio_replays_lanes_that_only_sync(host: Host, medium: Path) -> None:
     trace = trace_of(*zip(*rows, strict=True))
     ways: list[tuple[Timing, int]] = [("fast", 4), ("kept", 4), ("kept", 2)]
     for timing, in_flight in ways:
-        found = replay(host, str(medium), trace, in_flight, timing, writes=True)
+        found = one(host, str(medium), trace, in_flight, timing, writes=True)
         assert (found.reads.count, found.writes.count) == (1, 1)
 
 
@@ -100,7 +145,7 @@ def test_the_last_requests_in_flight_are_in_the_figures(
     """A read takes 1 ms of this drive, and of the four the last three are in flight at the end."""
     trace = trace_of([1, 2, 3, 4], READ, [8192, 16384, 24576, 32768], 4096)
     with drive_model(tmp_path) as medium:
-        found = replay(host, str(medium), trace, 4, timing, writes=False)
+        found = one(host, str(medium), trace, 4, timing, writes=False)
     assert found.reads.count == 4
     assert found.reads.mean_s >= 0.001
 
@@ -113,7 +158,7 @@ def test_a_drive_that_is_not_queued_for_has_one_at_a_time_and_the_times_of_all(
     trace = trace_of([1, 2, 3, 4], READ, [8192, 16384, 24576, 32768], 4096)
     with drive_model(tmp_path) as medium:
         off, alone = (
-            replay(host, str(medium), trace, in_flight, "fast", writes=False, queued=False)
+            one(host, str(medium), trace, in_flight, "fast", writes=False, queued=False)
             for in_flight in (4, 1)
         )
     assert off.reads.count == alone.reads.count == 4
@@ -126,27 +171,59 @@ def test_a_drive_that_is_not_queued_for_has_one_at_a_time_and_the_times_of_all(
 
 
 @needs_fio
+def test_replays_of_one_process_come_one_after_the_other_each_at_its_depth(
+    host: Host, tmp_path: Path
+) -> None:
+    """Each at places of its own, and with figures of its own."""
+    first = trace_of([1, 2, 3, 4], READ, [8192, 16384, 24576, 32768], 4096)
+    second = trace_of([1, 2], READ, [1 << 20, 2 << 20], 4096)
+    depth = tmp_path / "depth"
+    depth.write_text("7")
+    both = [Replay(first, 4, False, depth=1), Replay(second, 2, depth=32)]
+    with drive_model(tmp_path) as medium:
+        off, on = replay(host, str(medium), both, "fast", writes=False, depth_path=str(depth))
+    assert (off.reads.count, on.reads.count) == (4, 2)
+    assert off.reads.mean_s >= 0.0025
+    assert on.reads.mean_s >= 0.001
+    assert off.seconds >= 0.004
+    assert (off.voids, on.voids) == ((), ())
+    assert depth.read_text() == "32\n"
+    lbas = [one.lba for one in read_request_log(tmp_path / "requests.jsonl") if one.lba]
+    assert (lbas[:4], sorted(lbas[4:])) == ([16, 32, 48, 64], [2048, 4096])
+
+
+@needs_fio
+def test_a_replay_at_another_depth_than_its_own_is_void(host: Host, medium: Path) -> None:
+    """Here by one that cannot be written, as where NCQ has been switched off meanwhile."""
+    trace = trace_of([1, 2], READ, [0, 4096], 4096)
+    both = [Replay(trace, 2, depth=1), Replay(trace, 2, depth=32)]
+    done = replay(host, str(medium), both, "fast", writes=False, depth_path="/proc/version")
+    assert [each.voids for each in done] == [(DEVICE_DEPTH,)] * 2
+    assert [each.reads.count for each in done] == [2, 2]
+
+
+@needs_fio
 def test_of_a_drive_that_is_not_queued_for_writes_and_syncs_are_right(
     host: Host, medium: Path
 ) -> None:
     rows = [(1, READ, 0, 4096), (2, SYNC, 0, 0), (3, WRITE, 4096, 4096), (4, WRITE, 8192, 4096)]
     trace = trace_of(*zip(*rows, strict=True))
-    found = replay(host, str(medium), trace, 4, "fast", writes=True, queued=False)
+    found = one(host, str(medium), trace, 4, "fast", writes=True, queued=False)
     assert (found.reads.count, found.writes.count) == (1, 2)
     assert found.reads.mean_s > 0 < found.writes.mean_s
-    kept = replay(host, str(medium), trace, 4, "kept", writes=True, queued=False)
+    kept = one(host, str(medium), trace, 4, "kept", writes=True, queued=False)
     assert (kept.reads.count, kept.writes.count) == (1, 2)
 
 
 @pytest.mark.parametrize("node", ["sdb", "/dev/sd b", "/dev/sdb\nrw=write", ""])
 def test_a_node_that_fio_would_read_as_something_else_is_refused(node: str) -> None:
     with pytest.raises(Misuse, match="expected an absolute path"):
-        job_text(node, [1], 1, "fast", writes=False)
+        job_text(node, [Replay(few(), 1)], "fast", writes=False)
 
 
 def test_colons_of_a_node_are_escaped() -> None:
     assert "replay_redirect=/dev/disk/by-path/pci-0000\\:00" in job_text(
-        "/dev/disk/by-path/pci-0000:00", [1], 1, "fast", writes=False
+        "/dev/disk/by-path/pci-0000:00", [Replay(few(), 1)], "fast", writes=False
     )
 
 
@@ -176,7 +253,7 @@ def test_fio_replays_a_generated_trace_where_it_says(
     made = generate(LOADS["copy-mail-import"], Drive(CAPACITY), 3)
     trace, _ = load_trace(kept(tmp_path, made, capacity_bytes=CAPACITY))
     before = left_behind()
-    found = replay(host, str(medium), trace, 8, timing, writes=True)
+    found = one(host, str(medium), trace, 8, timing, writes=True)
     assert (found.reads.count, found.writes.count) == (
         int((trace.kind == READ).sum()),
         int((trace.kind == WRITE).sum()),
@@ -198,7 +275,7 @@ def test_reads_alone_leave_the_medium_as_it_was(host: Host, medium: Path) -> Non
     fitted = fit(
         made, capacity_bytes=CAPACITY, traced_bytes=CAPACITY, block_bytes=512, writes=False
     )
-    found = replay(host, str(medium), fitted.trace, 8, "fast", writes=False)
+    found = one(host, str(medium), fitted.trace, 8, "fast", writes=False)
     assert found.reads.count == len(fitted.trace) > 0
     assert found.writes.count == 0
     assert medium.read_bytes() == b"\xa5" * CAPACITY
@@ -224,7 +301,7 @@ class Rig:
 def test_a_trace_that_writes_is_not_replayed_without_leave() -> None:
     rig = Rig()
     with pytest.raises(ValueError, match="needs leave to write"):
-        replay(cast(Host, rig), "/dev/sdb", few_that_fit(), 2, "fast", writes=False)
+        one(cast(Host, rig), "/dev/sdb", few_that_fit(), 2, "fast", writes=False)
     assert not hasattr(rig, "argv")
 
 
@@ -232,7 +309,7 @@ def test_reads_alone_are_replayed_by_a_fio_that_may_not_write() -> None:
     rig, reads = Rig(), few_that_fit().take(slice(1))
     for writes in (False, True):
         with pytest.raises(RigTrouble, match=r"(?s)fio replayed nothing .*not run"):
-            replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=writes)
+            one(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=writes)
         assert ("--readonly" in rig.argv) is not writes
 
 
@@ -240,7 +317,7 @@ def printed(error: int = 0) -> bytes:
     """fio's JSON of a replay of one read."""
     done = {"total_ios": 1, "lat_ns": {"N": 1, "mean": 1e6}}
     none = {"total_ios": 0, "lat_ns": {"N": 0, "mean": 0.0}}
-    job = {"error": error, "read": done, "write": none, "job_runtime": 1}
+    job = {"jobname": "replay0.0", "error": error, "read": done, "write": none, "job_runtime": 1}
     return left_by_fio({"output.json": json.dumps({"jobs": [job]}).encode()})
 
 
@@ -261,29 +338,29 @@ def left_by_fio(files: dict[str, bytes]) -> bytes:
 def test_whose_fault_an_error_of_fio_is(error: int, whose: type[Exception]) -> None:
     rig, reads = Rig(printed(error)), few_that_fit().take(slice(1))
     with pytest.raises(whose):
-        replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
+        one(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
 
 
 def test_a_fio_that_failed_has_no_figure_whatever_it_printed() -> None:
     rig, reads = Rig(printed(), exit_code=1), few_that_fit().take(slice(1))
     with pytest.raises(RigTrouble, match=r"exit code 1"):
-        replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
+        one(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
 
 
 def test_a_replay_of_less_than_the_trace_is_no_figure() -> None:
     rig, reads = Rig(printed(), exit_code=0), trace_of([1, 2], READ, 0, 512)
     with pytest.raises(RigTrouble, match="replayed 1 reads and 0 writes of 2 and 0"):
-        replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
-    found = replay(cast(Host, rig), "/dev/sdb", reads.take(slice(1)), 2, "fast", writes=False)
+        one(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False)
+    found = one(cast(Host, rig), "/dev/sdb", reads.take(slice(1)), 2, "fast", writes=False)
     assert found.reads.count == 1
 
 
 @pytest.mark.parametrize("log", [None, b"", b"0, 1000, 0, 512, 0, 0\n" * 2])
 def test_a_log_that_is_not_of_all_requests_is_the_rigs_trouble(log: bytes | None) -> None:
-    files = unpacked(printed()) | ({} if log is None else {"alone_lat.log": log})
+    files = unpacked(printed()) | ({} if log is None else {"replay0.0_lat.log": log})
     rig, reads = Rig(left_by_fio(files), exit_code=0), few_that_fit().take(slice(1))
     with pytest.raises(RigTrouble, match=r"fio's log has [02] of the 1 requests"):
-        replay(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False, queued=False)
+        one(cast(Host, rig), "/dev/sdb", reads, 2, "fast", writes=False, queued=False)
 
 
 def few_that_fit() -> Trace:
@@ -296,11 +373,11 @@ def test_kept_timing_is_kept_and_no_wait_is_taken_for_service(host: Host, medium
     """One deep queue would show seven waits of 50 ms a request (fio before 3.34)."""
     times = np.arange(30) * 50_000
     trace = trace_of(times, READ, np.arange(30) * 1_000_000 // 4096 * 4096, 4096)
-    found = replay(host, str(medium), trace, 8, "kept", writes=False)
+    found = one(host, str(medium), trace, 8, "kept", writes=False)
     assert found.seconds >= trace.seconds - 0.01
     assert found.reads.count == 30
     assert found.reads.mean_s < 0.05
-    fast = replay(host, str(medium), trace, 8, "fast", writes=False)
+    fast = one(host, str(medium), trace, 8, "fast", writes=False)
     assert fast.seconds < trace.seconds / 2
 
 
@@ -310,7 +387,7 @@ def test_a_drive_that_is_gone_is_the_rigs_trouble_and_no_file_is_made(
 ) -> None:
     gone = tmp_path / "gone"
     with pytest.raises(RigTrouble, match=r"(?s)fio replayed nothing .*err=2/"):
-        replay(host, str(gone), few_that_fit(), 2, "fast", writes=True)
+        one(host, str(gone), few_that_fit(), 2, "fast", writes=True)
     assert not gone.exists()
 
 
@@ -323,7 +400,7 @@ def test_requests_that_fail_are_the_drives_fault(
     """Also the last one, of which fio itself says nothing."""
     trace = trace_of(range(1, len(offsets) + 1), READ, offsets, 4096)
     with drive_model(tmp_path) as bad, pytest.raises(DriveFault, match="of the replay failed"):
-        replay(host, str(bad), trace, 2, timing, writes=False)
+        one(host, str(bad), trace, 2, timing, writes=False)
 
 
 @needs_fio
@@ -336,7 +413,7 @@ def test_a_replay_that_never_ends_is_ended(
     before = left_behind()
     trace = trace_of([0, 60_000_000], READ, 0, 4096)
     with pytest.raises(RigTrouble, match="did not end its replay of 2 requests within 1 s"):
-        replay(host, str(medium), trace, 1, "kept", writes=False)
+        one(host, str(medium), trace, 1, "kept", writes=False)
     assert left_behind() == before
 
 

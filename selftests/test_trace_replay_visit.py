@@ -1,6 +1,6 @@
 """A replay in a visit: off and on by turns, settings given back, nothing written without leave."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from leadline.host.connection import Host
 from leadline.running import VERDICTS
 from leadline.trace import replay_run, turns
 from leadline.trace.asked import Answer, Asked
-from leadline.trace.replay_job import Timing, counts_of
+from leadline.trace.replay_job import Replay, Timing, counts_of
 from leadline.trace.rounds import Replayed, Times
 from leadline.trace.trace import WRITE, Trace
 from leadline.visiting import OpenVisit
@@ -33,6 +33,7 @@ class Drive:
         self.bench, self.fails_at = bench, fails_at
         self.seen: list[tuple[int, int, str, bool]] = []
         self.queued: list[bool] = []
+        self.batches: list[int] = []
         self.nodes: set[str] = set()
         self.traces: list[Trace] = []
         self.beside: Callable[[int], None] = lambda number: None
@@ -42,23 +43,30 @@ class Drive:
         self,
         host: Host,
         node: str,
-        trace: Trace,
-        in_flight: int,
+        replays: Sequence[Replay],
         timing: Timing,
         *,
         writes: bool,
-        queued: bool,
-    ) -> Replayed:
-        depth = int(self.bench.file("device/queue_depth").read_text())
-        self.seen.append((depth, in_flight, timing, writes))
-        self.queued.append(queued)
+        depth_path: str,
+    ) -> list[Replayed]:
         self.nodes.add(node)
-        self.traces.append(trace)
+        self.batches.append(len(replays))
+        assert depth_path.endswith("/device/queue_depth")
+        return [self._one(each, timing, writes) for each in replays]
+
+    def _one(self, asked: Replay, timing: Timing, writes: bool) -> Replayed:
+        set_to = self.bench.file("device/queue_depth")
+        if asked.depth is not None:
+            set_to.write_text(str(asked.depth))
+        depth = int(set_to.read_text())
+        self.seen.append((depth, asked.in_flight, timing, writes))
+        self.queued.append(asked.queued)
+        self.traces.append(asked.trace)
         self.beside(len(self.seen))
         if len(self.seen) == self.fails_at:
             raise DriveFault("requests of the replay failed")
         assert self.bench.file("queue/scheduler").read_text() == "none"
-        reads, writes_ = counts_of(trace)
+        reads, writes_ = counts_of(asked.trace)
         mean_s = 0.010 if depth == 1 else 0.008
         return Replayed(
             Times(reads, mean_s), Times(writes_, mean_s if writes_ else 0.0), 1.5, self.cpu
@@ -101,6 +109,7 @@ def test_off_and_on_take_turns_and_the_depth_is_given_back(
     answer = ask(opened, tmp_path, stash)
     assert [depth for depth, *_ in drive.seen] == [1, 32, 32, 1, 1, 32]
     assert drive.queued == [False, True, True, False, False, True]
+    assert drive.batches == [2, 2, 2], "both of a round in one process of fio"
     assert stash[VERDICTS] == [{"estimate": "gain +20.0%", "drive_seconds": 9.0}]
     assert drive.nodes == {opened.drive.node}
     assert bench.file("device/queue_depth").read_text() == "32"
@@ -152,8 +161,8 @@ def test_a_replay_that_is_disturbed_is_void_as_a_slice_is_and_said_to_be(
     rows = [row for row in kept(bench.folder, "environment") if row["name"].startswith("replay")]
     assert ["VOID: settings-moved" in row["value"] for row in rows] == [False] * 6 + [True] * 2
     found = [row for row in kept(bench.folder, "findings") if row["name"] == "settings-moved"]
-    assert [row["outcome"] for row in found] == ["ok"] * 6 + ["void"] * 2
-    assert found[-1]["claim"].startswith("replay of few, round 4, device queue depth ")
+    assert [row["outcome"] for row in found] == ["ok"] * 3 + ["void"]
+    assert found[-1]["claim"] == "replay of few, round 4, device queue depth 32 and 1"
 
 
 @pytest.mark.parametrize("counted", [0, 1])
@@ -222,6 +231,8 @@ def test_what_is_asked_stands_for_what_the_header_says(
 ) -> None:
     answer = ask(opened, tmp_path, in_flight=9, timing="kept", requests=1)
     assert {(in_flight, timing) for _, in_flight, timing, _ in drive.seen} == {(9, "kept")}
+    assert [depth for depth, *_ in drive.seen] == [1, 32, 32, 1, 1, 32]
+    assert drive.batches == [1] * 6, "all threads of one are to begin at once"
     assert (answer.traces[0].requests, answer.traces[0].in_flight) == (1, 9)
 
 
@@ -326,7 +337,7 @@ def test_a_drive_that_is_gone_in_the_middle_has_failed(
 ) -> None:
     """There is no depth to give back then, which is no trouble of the rig's."""
 
-    def gone(*_: object, **__: object) -> Replayed:
+    def gone(*_: object, **__: object) -> list[Replayed]:
         bench.file("device/queue_depth").unlink()
         raise DriveFault("requests of the replay failed")
 

@@ -39,7 +39,7 @@ def job_text(
     if len(seeds) != len(settings):
         raise Misuse(f"{len(seeds)} seeds for {len(settings)} slices: one each")
     for path in aim.depth_paths:
-        _check_path("queue depth attribute", path)
+        check_path("queue depth attribute", path)
     if not aim.depth_paths and any(setting.device_depth is not None for setting in settings):
         raise Misuse("a slice asks for a device queue depth, and no depth_path was given")
     lines = ["[global]", *_common(aim.first, workload)]
@@ -106,7 +106,7 @@ def target_options(node: str, workload: Workload) -> Iterator[str]:
 
 
 def _filename(path: str) -> str:
-    _check_path("device", path)
+    check_path("device", path)
     # fio splits filename at colons, which by-path names have.
     return "filename=" + path.replace(":", r"\:")
 
@@ -167,7 +167,9 @@ def _turns(
         yield "exec_postrun=echo done"
 
 
-def _check_path(what: str, path: str) -> None:
+def check_path(what: str, path: str) -> None:
+    """Misuse for a path that fio, or the shell that it hands some to, would read as something
+    else."""
     if not SAFE_PATH.fullmatch(path):
         raise Misuse(
             f"{what} {path!r}: expected an absolute path of letters, digits and _./:,@+=- "

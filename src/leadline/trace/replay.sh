@@ -1,7 +1,7 @@
-# One replay, on the rig: sh -c THIS leadline-replay FIO-ARGUMENTS...
-# The job file and its iologs come on stdin as a tar archive; fio's JSON and its log of requests,
-# where it was to keep one, leave on stdout as another, what else it said on stderr, and its exit
-# code is this one's.
+# Replays, on the rig: sh -c THIS leadline-replay FIO-ARGUMENTS...
+# The job file and its iologs come on stdin as a tar archive; fio's JSON, its logs of requests, where
+# it was to keep some, and the depths that were read back leave on stdout as another, what else it
+# said on stderr, and its exit code is this one's.
 set -eu
 # In memory where there is such a place: not on a disk of the rig.
 base=/tmp
@@ -21,6 +21,8 @@ tar -xzf -
 code=0
 fio --output-format=json --output=output.json --eta=never "$@" job.fio >&2 || code=$?
 set -- output.json
-[ ! -e alone_lat.log ] || set -- "$@" alone_lat.log
+for each in *_lat.log *.prerun.txt; do
+    [ ! -e "$each" ] || set -- "$@" "$each"
+done
 tar -czf - "$@"
 exit "$code"

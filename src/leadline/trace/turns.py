@@ -1,7 +1,7 @@
 """Replays on the drive of a visit, with NCQ off and on by turns; each on record as it ends."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from leadline.plans import alternating
 from leadline.results.rows import finding_row
 from leadline.results.schema import Environment
 from leadline.trace.fitting import Fitted, Reach, fit
-from leadline.trace.replay_job import Timing
+from leadline.trace.replay_job import Replay, Timing
 from leadline.trace.replaying import replay
 from leadline.trace.rounds import Replayed, Round
 from leadline.trace.trace import SYNC, WRITE, Trace
@@ -80,41 +80,59 @@ class Turns:
         `queue_depth.set_depth` do.
         """
         depths = (UNQUEUED,) if self.depth is None else (UNQUEUED, self.depth)
+        order = [depths[side] for side in alternating(number, len(depths))]
+        # All threads of a replay with its timing kept are to begin at once: it has its own fio.
+        batches = [order] if timing == "fast" else [[depth] for depth in order]
+        said = f"{asked.name}, round {number + 1}"
         done: dict[int, Replayed] = {}
-        for side in alternating(number, len(depths)):
-            self._set_depth(depths[side])
-            said = f"{asked.name}, round {number + 1}, device queue depth {depths[side]}"
-            trace = self.reach.next_of(asked.fitted)
-            self.visit.station.live.show(
-                f"  {self.visit.visit.cell.id}: {said}: {len(trace)} requests under way"
-            )
-            done[side] = self._replayed(
-                said, trace, asked.in_flight, timing, queued=depths[side] > UNQUEUED
-            )
-            self._keep(said, done[side])
-        return Round(off=done[0], on=done.get(1))
+        for batch in batches:
+            # Whatever forbids one of the depths is said now; the first one's is set last.
+            for depth in reversed(batch):
+                self._set_depth(depth)
+            done |= zip(batch, self._replayed(said, asked, batch, timing), strict=True)
+        return Round(off=done[UNQUEUED], on=done.get(self.depth or 0))
 
     def _replayed(
-        self, said: str, trace: Trace, in_flight: int, timing: Timing, *, queued: bool
-    ) -> Replayed:
-        """One replay, void by the name of each check around it that failed, as slices are."""
+        self, said: str, asked: Fit, depths: Sequence[int], timing: Timing
+    ) -> Sequence[Replayed]:
+        """Replays at these depths, void by the name of each check around them that failed, as the
+        slices of a batch are."""
         visit, drive = self.visit, self.visit.drive
         host, vetting = visit.station.host, self.vetting
+        replays = [
+            Replay(
+                self.reach.next_of(asked.fitted),
+                asked.in_flight,
+                queued=depth > UNQUEUED,
+                depth=depth if len(depths) > 1 else None,
+            )
+            for depth in depths
+        ]
+        at = " and ".join(map(str, depths))
+        self._show(f"{said}, device queue depth {at}", replays)
         before = look(host, vetting.around, before=True)
-        done = replay(host, drive.node, trace, in_flight, timing, writes=self.writes, queued=queued)
+        done = replay(
+            *(host, drive.node, replays, timing),
+            writes=self.writes,
+            depth_path=queue_depth.path(drive),
+        )
         after = look(host, vetting.around, before=False)
-        bytes_ = int(trace.length[trace.kind <= WRITE].sum(dtype=np.int64))
-        # Part of a trace is meant to fill the link: what it loses is seen even so.
-        asked = Asked(bytes_, bytes_ / max(done.seconds, SHORTEST_S), sequential=True)
-        findings = compare(vetting.pinned, before, after, asked)
-        if np.any(trace.kind == SYNC):
+        findings = compare(vetting.pinned, before, after, _asked_of(replays, done))
+        if any(np.any(each.trace.kind == SYNC) for each in replays):
             findings = tuple(_flushes_known(each, after) for each in findings)
         cell, now = visit.visit.cell.id, time.time()
-        rows = [finding_row(cell, f"replay of {said}", now, each) for each in findings]
-        visit.station.record.add(*rows)
+        what = f"replay of {said}, device queue depth {at}"
+        visit.station.record.add(*(finding_row(cell, what, now, each) for each in findings))
         names = [each.name for each in failed(findings)]
-        busy = [FIO_CPU] if done.cpu > BUSY_THREAD else []
-        return replace(done, voids=(*names, *busy))
+        checked = [_void_by(each, names) for each in done]
+        for depth, each in zip(depths, checked, strict=True):
+            self._keep(f"{said}, device queue depth {depth}", each)
+        return checked
+
+    def _show(self, said: str, replays: Sequence[Replay]) -> None:
+        requests = sum(len(each.trace) for each in replays)
+        cell = self.visit.visit.cell.id
+        self.visit.station.live.show(f"  {cell}: {said}: {requests} requests under way")
 
     def give_back(self) -> None:
         """The device queue depth as the kernel had it."""
@@ -139,6 +157,20 @@ class Turns:
         )
         name = f"replay on {cell.id} of {which}"
         self.visit.station.record.add(Environment(rig=cell.rig, name=name, value=said))
+
+
+def _asked_of(replays: Sequence[Replay], done: Sequence[Replayed]) -> Asked:
+    """What replays asked of the drive, and how fast the fastest of them was."""
+    traces = [each.trace for each in replays]
+    sizes = [int(trace.length[trace.kind <= WRITE].sum(dtype=np.int64)) for trace in traces]
+    rates = [size / max(each.seconds, SHORTEST_S) for size, each in zip(sizes, done, strict=True)]
+    # Part of a trace is meant to fill the link: what it loses is seen even so.
+    return Asked(sum(sizes), max(rates), sequential=True)
+
+
+def _void_by(done: Replayed, names: Sequence[str]) -> Replayed:
+    busy = [FIO_CPU] if done.cpu > BUSY_THREAD else []
+    return replace(done, voids=(*done.voids, *names, *busy))
 
 
 def _flushes_known(found: Finding, after: Conditions) -> Finding:
