@@ -2,9 +2,11 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -268,6 +270,28 @@ def test_the_power_is_not_cut_before_every_sector_is_durable(
     monkeypatch.setattr(world, "meanwhile", lambda: seen.append(account_of(world.log)))
     writes(world).outlast_a_power_cut()
     assert seen[0].history.covered == seen[0].plan.sectors
+
+
+def test_the_load_goes_on_while_it_is_watched_and_for_no_longer_than_it_would_have(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To set up what is watched takes a slow rig longer than the load is to last."""
+    now, skipped = time.monotonic, [0.0]
+    monkeypatch.setattr(module, "LOAD_S", 30.0)
+    clock = SimpleNamespace(monotonic=lambda: now() + sum(skipped))
+    monkeypatch.setattr(module, "time", clock)
+    during = world.during
+
+    def slow(host: Host, drive: Drive, load: Callable[[], None]) -> Overlap:
+        skipped.append(30.0)
+        return during(host, drive, load)
+
+    monkeypatch.setattr(overlap, "during", slow)
+    cut: list[float] = []
+    world.meanwhile = lambda: cut.append(clock.monotonic())
+    began = clock.monotonic()
+    writes(world).outlast_a_power_cut()
+    assert 30.0 <= cut[0] - began < 55.0
 
 
 def test_a_load_that_was_not_cut_off_proves_nothing(

@@ -139,8 +139,11 @@ class VerifiedWrites:
         with self._begun() as (plan, log):
             began = time.monotonic()
             with Load(self._target(), plan, FOR_EVER_S, log) as load:
+                load.until(lambda account: account.acknowledged >= plan.fills)
+                # A slow rig takes most of it to set up what is watched: that is load, too.
+                ends = time.monotonic() + LOAD_S
                 at_drive = look(self._visit, load)
-                load.until(_LongEnough(plan, LOAD_S))
+                load.until(_DurableAndOver(plan, ends))
                 log.sync()
                 # Until here: the power cycle has phases of its own.
                 self._count_drive_time(time.monotonic() - began)
@@ -261,19 +264,15 @@ class VerifiedWrites:
         return f"slot {self._visit.spec.slot}: {identity.model} {identity.serial}"
 
 
-class _LongEnough:
-    """Whether every sector of the span has a durable write, and so many seconds have passed."""
+@dataclass(frozen=True)
+class _DurableAndOver:
+    """Whether every sector of the span has a durable write, and the time has come (monotonic)."""
 
-    def __init__(self, plan: Plan, seconds: float) -> None:
-        self._plan, self._seconds = plan, seconds
-        self._since: float | None = None
+    plan: Plan
+    ends: float
 
     def __call__(self, account: Account) -> bool:
-        if account.history.covered < self._plan.sectors:
-            return False
-        if self._since is None:
-            self._since = time.monotonic()
-        return time.monotonic() - self._since >= self._seconds
+        return account.history.covered >= self.plan.sectors and time.monotonic() >= self.ends
 
 
 def plan_for(capacity_bytes: int, block_bytes: int, who: str) -> Plan:
