@@ -39,8 +39,8 @@ RUNS = 10
 HANGS_S, SOAK_HANGS_S = 7200.0, 36_000.0
 SLOT, MATE = "healthy", "mate"
 SMALL = {"capacity_bytes": 5 << 28}
-"""Twenty times its cache, where 16 times are wanted (`check_span`): to fill it twice, and again for
-verified writes, would else take minutes of a run."""
+"""Twenty times its cache, where 16 times are wanted (`check_span`): so small that to fill it twice
+does not take the most of a run."""
 CYCLE = "acknowledged_writes_outlast_a_graceful_power_cycle"
 WORDS = ("--allow-writes", "-m")
 FALSE = frozenset({"fail", "error", "usage", "defect", "inconclusive"})

@@ -19,6 +19,7 @@ from leadline.load.overdue import MOST_SAMPLES, held_now
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import random_read, random_write
 from leadline.trace import replaying
+from leadline.trace.replay_job import Replay
 from leadline.trace.trace import READ, trace_of
 
 ASKED = [SliceSetting(None, 4, 0.5)] * 8  # 4 s: 46 s are waited for them
@@ -113,7 +114,7 @@ def test_a_rig_that_does_not_answer_is_trouble() -> None:
 def replay(host: LateHost) -> None:
     made: Any = host
     trace = trace_of(range(1, 301), READ, 0, 4096)
-    replaying.replay(made, "/dev/sdx", trace, 8, "fast", writes=False)
+    replaying.replay(made, "/dev/sdx", [Replay(trace, 8)], "fast", writes=False)
 
 
 def fill(host: LateHost) -> None:

@@ -121,6 +121,18 @@ def test_off_and_on_take_turns_and_the_depth_is_given_back(
     assert trace.in_flight == 4
 
 
+def test_of_a_long_trace_each_replay_is_a_process(
+    drive: Drive, opened: OpenVisit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fio holds all the iologs that it is given, and the rig has them in memory, too."""
+    for most, batches in ((3, [2, 2, 2]), (2, [1] * 6)):
+        monkeypatch.setattr(turns, "MOST_TOGETHER", most)
+        drive.seen, drive.batches = [], []
+        ask(opened, tmp_path)
+        assert drive.batches == batches
+        assert [depth for depth, *_ in drive.seen] == [1, 32, 32, 1, 1, 32]
+
+
 def test_the_ladder_is_climbed_before_anything_is_set(
     bench: Bench, drive: Drive, opened: OpenVisit, tmp_path: Path
 ) -> None:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 UNQUEUED = 1
 """A device queue depth at which commands are not queued at all: READ DMA."""
+MOST_TOGETHER = 10_000
+"""Requests of a trace of which both replays of a round are one process of fio.  It holds the iologs
+of both, and beside a longer one its start is nothing."""
 SHORTEST_S = 1e-3
 """fio's clock for a job: what took less took 0."""
 
@@ -82,7 +85,8 @@ class Turns:
         depths = (UNQUEUED,) if self.depth is None else (UNQUEUED, self.depth)
         order = [depths[side] for side in alternating(number, len(depths))]
         # All threads of a replay with its timing kept are to begin at once: it has its own fio.
-        batches = [order] if timing == "fast" else [[depth] for depth in order]
+        together = timing == "fast" and len(asked.fitted.trace) <= MOST_TOGETHER
+        batches = [order] if together else [[depth] for depth in order]
         said = f"{asked.name}, round {number + 1}"
         done: dict[int, Replayed] = {}
         for batch in batches:
