@@ -1,10 +1,9 @@
-"""Replays: the job that fio is given, and the real fio on a file."""
+"""Replays by the real fio on a file, and whose fault it is when there are none."""
 
 import errno
 import gzip
 import io
 import json
-import re
 import shutil
 import subprocess
 import tarfile
@@ -15,22 +14,22 @@ from typing import ClassVar, cast
 import numpy as np
 import pytest
 
-from leadline.errors import DriveFault, Misuse, RigTrouble
+from leadline.errors import DriveFault, RigTrouble
 from leadline.host.connection import Finished, Host, open_host
 from leadline.inventory.rig import HostSpec
 from leadline.load.slices import DEVICE_DEPTH
 from leadline.trace import replaying
 from leadline.trace.files import load_trace
 from leadline.trace.fitting import fit
-from leadline.trace.iolog import read_iolog
 from leadline.trace.loads import LOADS, generate
 from leadline.trace.patterns import Drive
-from leadline.trace.replay_job import Replay, Timing, archive, job_text
+from leadline.trace.replay_job import Replay, Timing
 from leadline.trace.replaying import replay
 from leadline.trace.rounds import Replayed
-from leadline.trace.trace import READ, SYNC, WRITE, Trace, joined, trace_of
+from leadline.trace.trace import READ, SYNC, WRITE, Trace, trace_of
 from leadline.virtual.request_log import read_request_log
 from selftests.test_fio_local import drive_model
+from selftests.test_trace_replay_job import unpacked
 from selftests.traces import few, kept
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -50,81 +49,6 @@ def one(
     """One replay by itself, at the depth that is set."""
     (done,) = replay(host, node, [Replay(trace, in_flight, queued)], timing, writes=writes)
     return done
-
-
-def unpacked(packed: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
-        return {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
-
-
-def options(packed: bytes) -> set[str]:
-    return set(unpacked(packed)["job.fio"].decode().split())
-
-
-@pytest.mark.parametrize("timing", ["fast", "kept"])
-def test_every_replay_goes_to_the_drive_and_to_nothing_else(timing: Timing) -> None:
-    said = options(archive("/dev/sdb", [Replay(few(), 4)], timing, writes=True))
-    assert "replay_redirect=/dev/sdb" in said
-    assert {"direct=1", "allow_mounted_write=0", "allow_file_create=0"} <= said
-
-
-def test_as_fast_as_possible_is_one_job_with_a_deep_queue() -> None:
-    packed = archive("/dev/sdb", [Replay(few(), 4)], "fast", writes=True)
-    assert {"ioengine=libaio", "iodepth=4", "replay_no_stall=1"} <= options(packed)
-    assert set(unpacked(packed)) == {"job.fio", "replay0.0.iolog"}
-
-
-def test_the_times_of_requests_are_logged_where_the_drive_is_not_queued_for() -> None:
-    for queued in (True, False):
-        said = options(archive("/dev/sdb", [Replay(few(), 4, queued)], "fast", writes=True))
-        assert ("write_lat_log=replay0.0" in said) is not queued
-        assert ("iodepth=1" in said) is not queued
-
-
-def test_the_next_replay_waits_for_the_one_before_and_has_a_depth_and_a_log_of_its_own() -> None:
-    both = [Replay(few(), 4, False, depth=1), Replay(few(), 4, depth=32)]
-    path = "/sys/block/sdb/device/queue_depth"
-    text = job_text("/dev/sdb", both, "fast", writes=True, depth_path=path)
-    common, first, second = re.split(r"\n\[replay[01]\.0\]\n", text)
-    assert ("stonewall" in first, "stonewall" in second) == (False, True)
-    assert f"exec_prerun=echo 1 > {path} || true && cat {path}" in first
-    assert f"exec_prerun=echo 32 > {path} || true && cat {path}" in second
-    assert "write_lat_log" not in common + second
-    assert "write_lat_log=replay0.0" in first
-
-
-def test_a_depth_path_that_the_shell_would_read_as_something_else_is_refused() -> None:
-    with pytest.raises(
-        Misuse, match="queue depth attribute '/sys/a; b': expected an absolute path"
-    ):
-        job_text(
-            "/dev/sdb", [Replay(few(), 1, depth=1)], "fast", writes=False, depth_path="/sys/a; b"
-        )
-
-
-@pytest.mark.parametrize("replays", [[Replay(few(), 2)] * 2, [Replay(few(), 2, depth=32)]])
-def test_with_timing_kept_nothing_comes_before_a_replay(replays: list[Replay]) -> None:
-    with pytest.raises(ValueError, match="one replay, at the depth that is set"):
-        job_text("/dev/sdb", replays, "kept", writes=True, depth_path="/sys/depth")
-
-
-def test_with_timing_kept_each_request_in_flight_has_a_thread_and_an_iolog() -> None:
-    packed = archive("/dev/sdb", [Replay(few(), 2)], "kept", writes=True)
-    assert {"ioengine=psync", "replay_no_stall=0", "[replay0.1]"} <= options(packed)
-    logs = {name: text for name, text in unpacked(packed).items() if name != "job.fio"}
-    assert sorted(logs) == ["replay0.0.iolog", "replay0.1.iolog"]
-    requests = [
-        joined([piece.trace for piece in read_iolog(io.BytesIO(text), name)])
-        for name, text in sorted(logs.items())
-    ]
-    # fio ignores the delay that follows a time of 0, so that all are a microsecond later.
-    assert joined(requests).by_time().time_us.tolist() == (few().time_us + 1).tolist()
-    assert requests[0].time_us.tolist() == [4, 501, 1001]
-    assert all(b"\n1 /proc/redirect-me open\n" in text for text in logs.values())
-
-
-def test_no_lane_is_empty_or_only_syncs() -> None:
-    assert [len(lane) for lane in Replay(few(), 32).lanes("kept")] == [1] * 5
 
 
 @needs_fio
@@ -213,18 +137,6 @@ def test_of_a_drive_that_is_not_queued_for_writes_and_syncs_are_right(
     assert found.reads.mean_s > 0 < found.writes.mean_s
     kept = one(host, str(medium), trace, 4, "kept", writes=True, queued=False)
     assert (kept.reads.count, kept.writes.count) == (1, 2)
-
-
-@pytest.mark.parametrize("node", ["sdb", "/dev/sd b", "/dev/sdb\nrw=write", ""])
-def test_a_node_that_fio_would_read_as_something_else_is_refused(node: str) -> None:
-    with pytest.raises(Misuse, match="expected an absolute path"):
-        job_text(node, [Replay(few(), 1)], "fast", writes=False)
-
-
-def test_colons_of_a_node_are_escaped() -> None:
-    assert "replay_redirect=/dev/disk/by-path/pci-0000\\:00" in job_text(
-        "/dev/disk/by-path/pci-0000:00", [Replay(few(), 1)], "fast", writes=False
-    )
 
 
 @pytest.fixture(scope="module")
