@@ -32,7 +32,7 @@ def test_twice_deep_and_twice_shallow_in_alternating_order() -> None:
     session, kept = pairs(drive)
     depths = [setting.device_depth for setting in drive.settings]
     assert depths[:8] == [8, 8, 1, 1, 1, 1, 8, 8]
-    assert [setting.offered_depth for setting in drive.settings[:3]] == [16, 16, 5]
+    assert [setting.offered_depth for setting in drive.settings[:3]] == [24, 24, 5]
     assert {side for side, _ in kept} == {"deep", "deep again", "shallow", "shallow again"}
     assert len(kept) == len(drive.settings)
     for deep, deep_again, shallow, shallow_again in session.blocks:
@@ -67,7 +67,7 @@ def test_fewer_blocks_than_statistics_need_are_never_measured() -> None:
 
 
 def test_a_slow_drive_gets_longer_slices_and_no_short_ones_are_mixed_in() -> None:
-    session, _ = pairs(TimedDrive({8: 80, 1: 60}), seconds=30.0)
+    session, _ = pairs(TimedDrive({8: 120, 1: 60}), seconds=30.0)
     assert session.block_seconds == pytest.approx(4 * 1.2, rel=0.05)
     assert len(session.blocks) >= FEWEST_BLOCKS
 

@@ -55,7 +55,7 @@ def test_a_claim_reads_as_the_requirement() -> None:
 def test_depth_sets_the_device_queue_depth_and_offers_a_little_more() -> None:
     assert load().at(depth=1).setting.device_depth == 1
     assert load().at(depth=1).setting.offered_depth == 5
-    assert load().at(depth=31).setting.offered_depth == 62
+    assert load().at(depth=31).setting.offered_depth == 63
 
 
 def test_offered_alone_leaves_the_device_queue_depth_full() -> None:
@@ -84,8 +84,8 @@ def test_threads_share_what_is_offered_and_share_alike() -> None:
 def test_each_of_several_drives_has_the_depth_and_its_part_of_what_is_offered() -> None:
     reads = Load(random_read(), Ruling(), full_depth=32, most_drives=4)
     one, four = reads.at(depth=8), reads.at(depth=8, drives=4)
-    assert four.setting == SliceSetting(8, 64, jobs=4, drives=4)
-    assert one.setting == SliceSetting(8, 16)
+    assert four.setting == SliceSetting(8, 96, jobs=4, drives=4)
+    assert one.setting == SliceSetting(8, 24)
     limit = Limit(0.8, "c", "a source")
     claim = four >= limit * (4 * one)
     assert ratio(claim).threshold == pytest.approx(3.2)
@@ -119,7 +119,7 @@ def test_depth_and_offered_together_are_both_said() -> None:
     quantity = load().at(depth=8, offered=8)
     assert (quantity.device_depth, quantity.offered_depth) == (8, 8)
     assert str(quantity) == "random_read.at(depth=8, offered=8)"
-    assert str(load().at(depth=8, offered=16)) == "random_read.at(depth=8)", "which is its own"
+    assert str(load().at(depth=8, offered=24)) == "random_read.at(depth=8)", "which is its own"
 
 
 @pytest.mark.parametrize("factor", [3, 3.0, np.float64(3), np.int32(3), Limit(3, "c", "s")])
@@ -239,7 +239,7 @@ def at_depth_8(reads: Load) -> Quantity:
     [
         at_depth_8,
         lambda reads: 3 * reads.at(depth=8),
-        lambda reads: reads.at(depth=8, offered=16),
+        lambda reads: reads.at(depth=8, offered=24),
         lambda reads: reads.at(depth=8, drives=1, size=4096),
     ],
     ids=["the same", "a multiple", "in other words", "of the size that it has"],

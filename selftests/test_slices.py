@@ -163,7 +163,7 @@ def test_a_setting_that_cannot_be_is_refused(fields: dict[str, Any], said: str) 
 
 @pytest.mark.parametrize(
     ("depth", "offered"),
-    [(1, 5), (2, 6), (4, 8), (8, 16), (32, 64), (33, 65), (128, 160), (254, 286)],
+    [(1, 5), (2, 6), (3, 9), (8, 24), (16, 48), (32, 64), (33, 65), (128, 160), (254, 286)],
 )
 def test_offered_depth_keeps_the_drive_supplied(depth: int, offered: int) -> None:
     assert offered_for(depth) == offered

@@ -123,11 +123,11 @@ def test_reads_and_writes_are_swept_with_little_waiting_in_the_host_too() -> Non
         getattr(test_queue_depth, f"test_reads_and_writes_{name}")(load)
     two, *curves = (each.statement for each in judge.claims)
     assert isinstance(two, Ratio)
-    assert [side.offered_depth for side in two.quantities] == [16, 5]
+    assert [side.offered_depth for side in two.quantities] == [24, 5]
     for said in curves:
         assert isinstance(said, NoDip | NoCollapse)
         offered = {point.device_depth: point.offered_depth for point in said.curve.points}
-        assert (len(offered), offered[1], offered[19], offered[32]) == (32, 5, 38, 64)
+        assert (len(offered), offered[1], offered[19], offered[32]) == (32, 5, 51, 64)
 
 
 @pytest.mark.parametrize(

@@ -255,11 +255,11 @@ def test_a_sata_drive_may_be_asked_for_every_tag_and_another_for_what_the_kernel
         reads.at(depth=32)
 
 
-@pytest.mark.parametrize(("rate", "slice_s"), [(1e6, 0.5), (40.0, 2.4)])
+@pytest.mark.parametrize(("rate", "slice_s"), [(1e6, 0.5), (40.0, 3.6)])
 def test_the_first_slice_is_as_long_as_the_ladders_probe_calls_for(
     bench: Bench, opened: OpenVisit, request: pytest.FixtureRequest, rate: float, slice_s: float
 ) -> None:
-    """Six rounds of an offered depth of 16; half a second at least."""
+    """Six rounds of an offered depth of 24; half a second at least."""
     assert judge_of(opened.load(random_read(), request.node)).slice_s == 0.5, "by no probe at all"
     opened.rebound(bench.drive)
     bench.overlap = Overlap("libata", 256, {}, 256, 8, 6.5, busy_s=256 / rate)

@@ -92,14 +92,16 @@ LEAST_MORE, MOST_MORE = 4, 32
 
 
 def offered_for(device_depth: int, nr_requests: int | None = None) -> int:
-    """What to offer so that the drive's queue is never short: max(2d, d + 4), d + 32 at most.
+    """What to offer so that the drive's queue is never short: max(3d, d + 4), d + 32 at most.
 
+    Twice the depth does not keep the queue of a fast drive full on a slow host: answers come in
+    bursts (a drive's cache takes writes at once), and what waits for a place must outlast one.
     A slice lasts until all that is offered has turned over ROUNDS times: with 508 offered for the
     254 that a SAS disk may hold, it would be longer than any slice may be.  At most
     `nr_requests`, what the block layer lets be queued for the device: beyond it
     io_submit blocks, and the offered depth is not reached.
     """
-    offered = device_depth + max(LEAST_MORE, min(device_depth, MOST_MORE))
+    offered = device_depth + max(LEAST_MORE, min(2 * device_depth, MOST_MORE))
     return offered if nr_requests is None else max(1, min(offered, nr_requests))
 
 
