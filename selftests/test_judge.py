@@ -11,8 +11,8 @@ from leadline.claims import Claim, ClaimFailed, Unsettled
 from leadline.drive.finding import LINK_LIMIT
 from leadline.expected import Limit
 from leadline.judge import FEWEST_BLOCKS, LONGEST_BATCH_S, SliceJudge
-from leadline.load.slices import FIO_CPU, LITTLES_LAW, TOO_SHORT, Slice
-from leadline.load.workload import random_read
+from leadline.load.slices import DRIVE_DEPTH, FIO_CPU, LITTLES_LAW, TOO_SHORT, Slice
+from leadline.load.workload import Workload, random_read, sequential_read
 from leadline.quantities import Load
 from leadline.selection import CURVE_BUDGETS
 from leadline.verdict.ratio import judge_ratio
@@ -329,6 +329,52 @@ def test_a_full_link_voids_every_other_claim() -> None:
     ):
         with pytest.raises(Unsettled, match="link-limit"):
             assert claim
+    assert [verdict.reason for verdict in kept.verdicts] == ["void", "void"]
+
+
+def test_a_drive_that_was_given_too_little_and_is_fast_enough_passes_and_it_is_said() -> None:
+    reads, kept = judged(SliceDrive({8: 7000, 1: 1000}, spoil=DRIVE_DEPTH, spoilt_depth=8))
+    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert reads.at(depth=1) <= 0.5 * reads.at(depth=8)
+    assert reads.at(depth=8).mb_per_s >= 20
+    for verdict in kept.verdicts:
+        told = [note for note in verdict.notes if "can only have lowered" in note]
+        assert len(told) == 1
+        assert f"{DRIVE_DEPTH}: " in told[0]
+
+
+def test_it_does_not_fail_for_what_may_be_the_hosts_doing() -> None:
+    reads, kept = judged(SliceDrive({8: 2000, 1: 1000}, spoil=DRIVE_DEPTH, spoilt_depth=8))
+    for claim in (reads.at(depth=8) >= 3 * reads.at(depth=1), reads.at(depth=8).mb_per_s >= 20):
+        with pytest.raises(Unsettled, match=DRIVE_DEPTH):
+            assert claim
+    assert [verdict.reason for verdict in kept.verdicts] == ["void", "void"]
+
+
+def test_it_fails_by_the_slices_in_which_the_drive_had_its_fill() -> None:
+    drive = SliceDrive(
+        {8: 2700, 1: 1000}, spoil=DRIVE_DEPTH, spoilt_depth=8, spoilt_share=0.15, noise=0.05
+    )
+    reads, kept = judged(drive)
+    with pytest.raises(ClaimFailed):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    assert any(DRIVE_DEPTH in measured.voids for _, measured in kept.slices)
+
+
+@pytest.mark.parametrize(
+    ("spoilt_depth", "load"), [(1, random_read()), (8, sequential_read(1 << 30))]
+)
+def test_too_little_voids_where_the_ratio_could_be_the_higher_for_it(
+    spoilt_depth: int, load: Workload
+) -> None:
+    """Of the slow side it lowers what the other is held against; streams may be the faster."""
+    drive = SliceDrive({8: 7000, 1: 1000}, spoil=DRIVE_DEPTH, spoilt_depth=spoilt_depth)
+    reads, kept = judged(drive)
+    reads = replace(reads, workload=load)
+    with pytest.raises(Unsettled, match=DRIVE_DEPTH):
+        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
+    with pytest.raises(Unsettled, match=DRIVE_DEPTH):
+        assert reads.at(depth=8).agrees_with(reads.at(depth=1), within=0.05)
     assert [verdict.reason for verdict in kept.verdicts] == ["void", "void"]
 
 

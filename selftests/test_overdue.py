@@ -124,7 +124,7 @@ def fill(host: LateHost) -> None:
 
 def round_(host: LateHost) -> None:
     made: Any = host
-    span = (0, 1 << 30)
+    span = (0, 1 << 40)
     precondition.precondition(made, "/dev/sdx", random_write(), span, depth=32, fill=False)
 
 

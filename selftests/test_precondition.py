@@ -71,7 +71,7 @@ def test_the_span_is_filled_twice_in_sequence_before_the_workload_runs() -> None
     assert {(each["rw"], each["bs"], each["iodepth"]) for each in rounds} == {
         ("randwrite", "4096", "32")
     }
-    assert {each["runtime"] for each in rounds} == {"60000ms"}
+    assert {each["runtime"] for each in rounds} == {"10000ms"}
     for each in rig.ran:
         assert each["filename"] == "/dev/sdx"
         assert (each["direct"], each["refill_buffers"]) == ("1", "1")
@@ -83,18 +83,31 @@ def test_five_steady_rounds_are_enough() -> None:
     result = done(Rig(1000))
     assert result.rounds == (1000.0,) * 5
     assert (result.finding.name, result.finding.outcome) == ("not-preconditioned", "ok")
-    assert result.drive_s == 2.0 + 5 * 60.0
+    assert result.drive_s == 2.0 + 5 * 10.0
 
 
 def test_a_drive_that_is_full_is_not_filled_again() -> None:
     rig = Rig(1000)
     result = done(rig, fill=False)
     assert [each["rw"] for each in rig.ran] == ["randwrite"] * 5
-    assert result.drive_s == 5 * 60.0
-    assert result.finding.found.startswith("filled before, and now 5 rounds of 60 s, the last at ")
+    assert result.drive_s == 5 * 10.0
+    assert result.finding.found.startswith("filled before, and now 5 rounds of 10 s, the last at ")
     assert price(8 * 10**9, fill=False) == (
         "about 5 min to 25 min: 5 to 25 rounds of 60 s until the rate is steady"
     )
+
+
+@pytest.mark.parametrize(
+    ("span_bytes", "seconds"),
+    [(64 * MIB, 10.0), (10**9, 10.0), (5 << 28, 13.0), (6 * 10**9, 60.0), (10**12, 60.0)],
+)
+def test_a_round_is_a_minute_but_on_a_drive_that_is_filled_in_less(
+    span_bytes: int, seconds: float
+) -> None:
+    rig = Rig(1000)
+    assert done(rig, (0, span_bytes)).round_s == seconds
+    assert {each["runtime"] for each in rig.ran[1:]} == {f"{seconds * 1000:.0f}ms"}
+    assert f"rounds of {seconds:g} s" in price(span_bytes)
 
 
 def test_rounds_go_on_until_the_last_five_are_steady() -> None:

@@ -162,7 +162,7 @@ def test_a_drive_is_preconditioned_once_for_a_workload_and_its_price_said_before
     assert admitted < bench.did.index(done[0]) < bench.did.index("slices")
     (said,) = bench.told.said
     assert "preconditioning for random_write" in said
-    assert "5 to 25 rounds of 60 s" in said
+    assert "5 to 25 rounds of 10 s" in said
     phases = [row["seconds"] for row in kept(bench.folder, "phases") if row["name"] == "drive"]
     assert phases[0] == 4.0 + 5 * 60.0, "its drive time is counted"
     rows = kept(bench.folder, "findings")

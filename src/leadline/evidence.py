@@ -6,8 +6,8 @@ the order in which the claim names them.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from leadline.drive.finding import NEIGHBOUR, OTHER_COMMANDS, OTHER_IO
@@ -51,12 +51,12 @@ class Evidence:
 
     `seconds` is how long its slices are to begin with, `longer` how long those of a side are that
     were too short, by its place in a block: what is offered to one side may wait seconds for the
-    drive, where the other's queue has turned over long since.  Slices count that have no other
-    voids than those `tolerated`.
+    drive, where the other's queue has turned over long since.  Slices of a side count that have no
+    other voids than those `tolerated` of it, by its place.
     """
 
     seconds: float
-    tolerated: frozenset[str] = frozenset()
+    tolerated: Mapping[int, frozenset[str]] = field(default_factory=dict)
     longer: dict[int, float] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     unclean: Counter[str] = field(default_factory=Counter)
@@ -93,11 +93,27 @@ class Evidence:
             self.dropped = 0
             return
         for block in blocks:
-            if all(self.tolerated.issuperset(measured.voids) for measured in block):
+            if all(
+                self.tolerated.get(place, frozenset()).issuperset(measured.voids)
+                for place, measured in enumerate(block)
+            ):
                 self.blocks.append(block)
             else:
-                self.dropped += 1
-                self.unclean.update(name for measured in block for name in measured.voids)
+                self._drop(block)
+
+    def _drop(self, block: Block) -> None:
+        self.dropped += 1
+        self.unclean.update(name for measured in block for name in measured.voids)
+
+    def strictly(self) -> "Evidence":
+        """The same with nothing tolerated."""
+        strict = replace(self, tolerated={}, blocks=[], unclean=Counter(self.unclean))
+        for block in self.blocks:
+            if all(measured.clean for measured in block):
+                strict.blocks.append(block)
+            else:
+                strict._drop(block)
+        return strict
 
     def rates(self) -> list[tuple[float, ...]]:
         """The rates of each block that counts, in requests a second."""

@@ -46,6 +46,7 @@ FEWEST_BLOCKS = 4
 """Blocks in a batch: the first look needs so many."""
 BLOCKS_ON_RECORD = 16
 """Of a first session: a later one can be held against no more than these."""
+ONLY_LOWERS = "counted, for it can only have lowered the rate that is claimed to be high"
 LONGEST_BATCH_S = 16.0
 """A batch is one process of the load generator, and a killed run loses it.  Longer than this are
 none but those of FEWEST_BLOCKS: one of fewer could not tell a drive that is slow from a stall.  So
@@ -269,6 +270,18 @@ class SliceJudge:
         return self.measure(workload, settings)
 
     def _look(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict | None:
+        """A verdict, or None to measure on."""
+        verdict = self._verdict_of(plan, evidence, budget_s)
+        limits = evidence.limits()
+        if verdict is None or not limits:
+            return verdict
+        if verdict.outcome is Outcome.FAIL:
+            # What was tolerated may be to blame, and not the drive.
+            return self._verdict_of(plan, evidence.strictly(), budget_s)
+        told = (f"{ONLY_LOWERS}: {limit}" for limit in limits)
+        return replace(verdict, notes=(*verdict.notes, *told))
+
+    def _verdict_of(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict | None:
         voids = evidence.voids()
         if voids and evidence.may_yet_count() and evidence.spent_s < budget_s:
             return None
@@ -278,11 +291,7 @@ class SliceJudge:
             voids = (f"{TOO_FEW}: the budget was spent before four clean blocks were measured",)
         block_s = evidence.block_s(len(plan.sides))
         progress = Progress(block_s, evidence.spent_s, budget_s, voids)
-        verdict = plan.look(evidence.rates(), progress)
-        if verdict is not None and verdict.outcome is Outcome.FAIL and evidence.limits():
-            # What limited the rate may be to blame, and not the drive.
-            return plan.look(evidence.rates(), replace(progress, voids=evidence.limits()))
-        return verdict
+        return plan.look(evidence.rates(), progress)
 
     def _next_batch(self, plan: Plan, evidence: Evidence, budget_s: float) -> int:
         """How many blocks to measure before the next look; within the budget, more or less.

@@ -4,11 +4,11 @@ A plan is all that the judge's loop needs to know of a claim.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from leadline.drive.finding import LINK_LIMIT
-from leadline.load.slices import SliceSetting
+from leadline.load.slices import DRIVE_DEPTH, SliceSetting
 from leadline.load.workload import Workload
 from leadline.quantities import SECONDS
 from leadline.remedies import NOT_SEEN
@@ -58,8 +58,9 @@ class Plan:
     """One block has a slice for each of `sides`, in the order that `order(number)` gives.
 
     `look(rates, progress)` is a verdict, or None to measure on; `needed(rates, seconds)` a
-    guess at how many blocks there must be in all.  Voids that are `tolerated` could only have
-    lowered the rates, and take nothing from one that is claimed to be high and is.
+    guess at how many blocks there must be in all.  Voids that are `tolerated`
+    of a side, by its place, could only have lowered its rates, and take nothing from one that is
+    claimed to be high and is.
     """
 
     workload: Workload
@@ -68,7 +69,7 @@ class Plan:
     look: Callable[[Rates, Progress], Verdict | None]
     needed: Callable[[Rates, float], int]
     order: Callable[[int], Sequence[int]] = field(default=lambda number: alternating(number, 2))
-    tolerated: frozenset[str] = frozenset()
+    tolerated: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 def alternating(number: int, count: int) -> Sequence[int]:
@@ -96,11 +97,21 @@ def plan_of(statement: Contrast, noise: Noise) -> Plan:
     )
 
 
-def _tolerated(statement: Contrast) -> frozenset[str]:
-    if not isinstance(statement, Against):
-        return frozenset()
-    high = "<=" if statement.quantity.unit == SECONDS else ">="
-    return frozenset({LINK_LIMIT}) if statement.direction == high else frozenset()
+def _tolerated(statement: Contrast) -> dict[int, frozenset[str]]:
+    """By the place of the side that is claimed to be high: what could only have lowered its rate.
+
+    A drive that is given fewer requests than it may hold is no faster for it, unless its requests
+    follow one another: several streams may be better off with a shorter queue.
+    """
+    late = frozenset() if statement.load.workload.sequential else frozenset({DRIVE_DEPTH})
+    match statement:
+        case Against(quantity, direction):
+            high = "<=" if quantity.unit == SECONDS else ">="
+            return {0: late | {LINK_LIMIT}} if direction == high else {}
+        case Ratio():
+            return {0 if statement.direction == ">=" else 1: late}
+        case _:
+            return {}
 
 
 def needed_by(

@@ -3,7 +3,7 @@
     SNIA, Solid State Storage Performance Test Specification, version 2.0.2 (2020):
     workload independent preconditioning (twice the capacity, sequential, 128 KiB), then the
     test's own workload in rounds of one minute until the measurement window is steady, at
-    most 25 of them.
+    most 25 of them.  (A span under 6 GB, as of a virtual drive, has shorter ones: `round_seconds`.)
 
 A fresh SSD writes into erased blocks; only when it has to make room for each write does it
 show the rate that its user will see.
@@ -35,7 +35,7 @@ from leadline.verdict.steady_state import WINDOW, SteadyState, steady_state
 if TYPE_CHECKING:
     from leadline.host.connection import Host
 
-ROUND_S = 60.0
+LEAST_ROUND_S, ROUND_S = 10.0, 60.0
 MOST_ROUNDS = 25
 FILL_BLOCK = 128 << 10
 FILL_DEPTH = 32
@@ -80,8 +80,18 @@ class Preconditioned:
         return Finding(NOT_PRECONDITIONED, "void", f"{done}: not steady: {why}")
 
 
-def price(span_bytes: int, round_s: float = ROUND_S, *, fill: bool = True) -> str:
+def round_seconds(span_bytes: int) -> float:
+    """A round is a minute, and no longer than it takes to fill the span twice at 200 MB/s.
+
+    What a round has to see is how the drive makes room for what is written, and how much it has
+    to make, a small one sees in less; ten seconds at least.
+    """
+    return min(ROUND_S, max(LEAST_ROUND_S, float(round(fill_seconds(span_bytes)))))
+
+
+def price(span_bytes: int, *, fill: bool = True) -> str:
     """What preconditioning will cost, in words, to be said before it begins."""
+    round_s = round_seconds(span_bytes)
     filling = fill_seconds(span_bytes) if fill else 0.0
     least, most = filling + WINDOW * round_s, filling + MOST_ROUNDS * round_s
     span = f"{in_words(least)} to {in_words(most).removeprefix('about ')}"
@@ -102,7 +112,7 @@ def precondition(
     *,
     depth: int,
     fill: bool = True,
-    round_s: float = ROUND_S,
+    round_s: float | None = None,
     most_rounds: int = MOST_ROUNDS,
     inflight: str | None = None,
 ) -> Preconditioned:
@@ -110,15 +120,17 @@ def precondition(
 
     Without `fill` it is left as full as it is.  Everything in the span is lost: whoever calls
     holds the write guard's leave.  The rounds run `workload` itself, `depth` requests offered.
-    `inflight` is where the kernel counts the requests at the drive, for a `node` that is built of
-    drives or is a file.  That it does not become steady is a result and no exception.  Raises
-    Misuse for a workload that does not write, DriveFault when its requests fail or the drive keeps
-    fio past its deadline, RigTrouble when fio is missing or fails.
+    `round_s` is how long a round is (None: `round_seconds` of the span), `inflight` where the
+    kernel counts the requests at the drive, for a `node` that is built of drives or is a file.
+    That it does not become steady is a result and no exception.  Raises Misuse for a workload that
+    does not write, DriveFault when its requests fail or the drive keeps fio past its deadline,
+    RigTrouble when fio is missing or fails.
     """
     if not workload.writes:
         raise Misuse(f"workload {workload.name!r} only reads: it has no steady state of writes")
     require(host, "fio")
     on = _On(host, node, inflight_of(node) if inflight is None else inflight)
+    round_s = round_seconds(span[1]) if round_s is None else round_s
     fill_s = _fill(on, span) if fill else 0.0
     rounds: list[float] = []
     state = steady_state(rounds)
