@@ -14,6 +14,11 @@ ROUNDS = 5
 """A slice is long enough when its whole queue has turned over this many times."""
 LEAST_HELD = 0.8
 """Share of its queue depth that a drive must have held on average, where that was counted."""
+SATA_TAGS = 32
+"""So many requests a SATA port takes from the kernel (ATA_MAX_QUEUE in include/linux/libata.h)."""
+WOKEN_AFTER = 4
+"""So many of 32 tags must be free again before the kernel wakes a program that waits for one: an
+eighth of them (sbq_calc_wake_batch in lib/sbitmap.c)."""
 LEAST_OF_WINDOW = 0.5
 """Share of a slice, but for its warm-up, that must be left once all of the load is there."""
 BUSY_THREAD = 0.9
@@ -196,9 +201,16 @@ def void_names(slice_: Slice, *, logged: int, counted: int) -> tuple[str, ...]:
 
 
 def _held_enough(slice_: Slice) -> bool:
-    """Whether the drive's queue was as full as the two depths let it be."""
+    """Whether the drive's queue was as full as the two depths, and the kernel, let it be.
+
+    What a shallower queue lacks is taken from requests that wait in the kernel.  Where the queue
+    takes (nearly) all tags none can wait there, and fio is woken for it, a few requests late.
+    """
     setting, held = slice_.setting, slice_.drive_depth
     if setting.device_depth is None or held is None:
         return True
     offered = max(1, setting.offered_depth // setting.drives)  # it is counted on one of them
-    return held >= LEAST_HELD * min(setting.device_depth, offered)
+    could = min(setting.device_depth, offered)
+    if setting.device_depth <= SATA_TAGS:
+        could = min(could, SATA_TAGS - WOKEN_AFTER)
+    return held >= LEAST_HELD * could
