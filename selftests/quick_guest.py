@@ -28,7 +28,7 @@ READY = b"leadline: ready"
 BOOT_S = 300.0
 SILENT_S = 30.0  # emulated, one boot in some hundred hangs: see leadline.virtual.power
 RESETS = 2
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 MEDIUM_BYTES = 1 << 30
 BAD_SECTOR = 1_000_000  # of the drive that `bad_sector` describes
 
