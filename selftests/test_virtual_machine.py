@@ -59,7 +59,9 @@ def test_qemu_is_told_who_the_drives_are() -> None:
     assert node["file"]["filename"] == "/some, where/medium"
     assert node["file"]["cache"] == {"direct": True}
     assert after(words, "-chardev") == ["file,id=console,path=/a,,b/c.log,append=on"]
-    assert after(words, "-append")[0].endswith("tsc=reliable norandmaps libata.force=noncq")
+    assert after(words, "-append")[0].endswith(
+        "tsc=reliable norandmaps no_timer_check libata.force=noncq"
+    )
     assert not [word for word in words if "hostfwd" in word]  # nobody is let in before it is up
 
 
