@@ -343,6 +343,10 @@ def test_how_late_a_slice_began_is_what_its_window_lacks() -> None:
         (8, 16, 7.9, False),
         (8, 16, 6.0, True),
         (8, 4, 3.9, False),
+        (32, 4, 2.9, False),  # all of it is with the drive, and nothing waits
+        (32, 4, 2.7, True),
+        (4, 4, 2.7, True),
+        (4, 5, 3.1, True),
         (8, 16, None, False),
         (28, 60, 22.3, True),
         (28, 60, 22.5, False),
@@ -351,6 +355,8 @@ def test_how_late_a_slice_began_is_what_its_window_lacks() -> None:
         (32, 64, 22.5, False),  # no tag is left for a request to wait with: fio is woken for it
         (64, 96, 51.0, True),  # an adapter that takes more than 32
         (64, 96, 51.3, False),
+        (32, 32, 22.3, True),
+        (128, 128, 90.0, False),
     ],
 )
 def test_a_drive_that_held_less_than_it_may_was_not_measured_at_that_depth(

@@ -14,6 +14,8 @@ ROUNDS = 5
 """A slice is long enough when its whole queue has turned over this many times."""
 LEAST_HELD = 0.8
 """Share of its queue depth that a drive must have held on average, where that was counted."""
+LEAST_HELD_OF_ALL = 0.7
+"""The same of all that is offered, where the queue takes it all and none of it waits."""
 SATA_TAGS = 32
 """So many requests a SATA port takes from the kernel (ATA_MAX_QUEUE in include/linux/libata.h)."""
 WOKEN_AFTER = 4
@@ -204,13 +206,16 @@ def _held_enough(slice_: Slice) -> bool:
     """Whether the drive's queue was as full as the two depths, and the kernel, let it be.
 
     What a shallower queue lacks is taken from requests that wait in the kernel.  Where the queue
-    takes (nearly) all tags none can wait there, and fio is woken for it, a few requests late.
+    takes all that is offered, or (nearly) all tags, none wait there: for each answer fio is woken,
+    and the drive lacks a request until it has sent the next.
     """
     setting, held = slice_.setting, slice_.drive_depth
     if setting.device_depth is None or held is None:
         return True
     offered = max(1, setting.offered_depth // setting.drives)  # it is counted on one of them
-    could = min(setting.device_depth, offered)
-    if setting.device_depth <= SATA_TAGS:
+    if offered <= setting.device_depth:
+        return held >= LEAST_HELD_OF_ALL * offered
+    could = setting.device_depth
+    if could <= SATA_TAGS:
         could = min(could, SATA_TAGS - WOKEN_AFTER)
     return held >= LEAST_HELD * could
