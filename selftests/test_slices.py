@@ -347,6 +347,7 @@ def test_how_late_a_slice_began_is_what_its_window_lacks() -> None:
         (32, 4, 2.7, True),
         (4, 4, 2.7, True),
         (4, 5, 3.1, True),
+        (4, 5, 3.3, False),  # one waits: it is the queue that 80 % are of
         (8, 16, None, False),
         (28, 60, 22.3, True),
         (28, 60, 22.5, False),
