@@ -5,7 +5,9 @@ import resource
 import shutil
 import struct
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -239,3 +241,53 @@ def test_a_write_for_which_no_room_can_be_made_changes_nothing(tmp_path: Path) -
             store.write(0, KIB4)
         assert store.read(0, 8) == unwritten_pattern(0, 8)
         assert store.read(lba, 8) == KIB4
+
+
+class SlowSector:
+    """A sector whose first reading the machine's disk takes its time over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, lba: int) -> None:
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+        self._offset = lba * SECTOR_BYTES
+        self._pread = os.pread
+        monkeypatch.setattr(os, "pread", self._read)
+
+    def _read(self, file: int, length: int, offset: int) -> bytes:
+        data = self._pread(file, length, offset)
+        if offset == self._offset and not self.reached.is_set():
+            self.reached.set()
+            assert self.go_on.wait(20)
+        return data
+
+
+def test_what_the_machine_is_slow_to_fetch_holds_up_no_other_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with powered(tmp_path, drive()) as store, ThreadPoolExecutor() as threads:
+        store.write(1000, KIB4)
+        store.flush()
+        slow = SlowSector(monkeypatch, 1000)
+        waiting = threads.submit(store.read, 1000, 8)
+        assert slow.reached.wait(20)
+        assert threads.submit(store.read, 0, 8).result(10) == unwritten_pattern(0, 8)
+        threads.submit(store.write, 8, KIB4).result(10)
+        assert threads.submit(store.read, 8, 8).result(10) == KIB4
+        assert not waiting.done()
+        slow.go_on.set()
+        assert waiting.result(10) == KIB4
+
+
+def test_a_write_that_is_flushed_while_it_is_read_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with powered(tmp_path, drive()) as store, ThreadPoolExecutor() as threads:
+        store.write(1000, bytes(4096))
+        store.flush()
+        store.write(1000, KIB4)
+        slow = SlowSector(monkeypatch, 1000)
+        waiting = threads.submit(store.read, 1000, 8)
+        assert slow.reached.wait(20)
+        threads.submit(store.flush).result(10)
+        slow.go_on.set()
+        assert waiting.result(10) == KIB4

@@ -46,6 +46,7 @@ class Store:
         self._unflushed: dict[int, bytes] = {}  # by sector, oldest write first
         self._forgotten: dict[int, bytes] = {}  # by sector: a flush has left it out for good
         self._leaving_out = random.Random(f"{profile.seed}:{cycle}:partial flush")
+        self._flash_writes = 0
         self._lock = threading.Lock()
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -66,9 +67,16 @@ class Store:
             ) from trouble
 
     def read(self, lba: int, sectors: int) -> bytes:
-        """The data of these sectors, as the host would read them."""
+        """The data of these sectors, as the host would read them.
+
+        The machine may have to fetch them from a slow disk: that holds up no other request.
+        """
         with self._lock:
-            data = self._on_flash(lba, sectors)
+            flash_writes = self._flash_writes
+        data = self._on_flash(lba, sectors)
+        with self._lock:
+            if self._flash_writes != flash_writes:  # perhaps these, while they were being read
+                data = self._on_flash(lba, sectors)
             if not (self._unflushed or self._forgotten):
                 return data
             mixed = bytearray(data)
@@ -148,6 +156,7 @@ class Store:
                 del self._unflushed[lba]
 
     def _put_on_flash(self, lba: int, data: bytes) -> None:
+        self._flash_writes += 1
         _write_all(self._backing, data, lba * SECTOR_BYTES)
         _write_all(self._written, b"\1" * (len(data) // SECTOR_BYTES), lba)
 
