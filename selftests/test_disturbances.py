@@ -1,21 +1,27 @@
 """Conditions around a batch: each disturbance is seen, and what cannot be known voids nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from leadline.drive.conditions import (
     Conditions,
     IoCounts,
+    ProcessorTime,
+    Surroundings,
+    look,
     parse_link_speed,
+    parse_processors,
     parse_stat,
     together,
 )
 from leadline.drive.disturbances import Asked, compare
 from leadline.drive.finding import MEANINGS, Finding, failed
+from leadline.host.connection import Host
 from leadline.load.slices import SliceSetting
 from leadline.load.workload import random_read
 from leadline.vetting import asked_of
@@ -32,11 +38,13 @@ BEFORE = Conditions(
     temperature_max_c=70.0,
     neighbours={"sdb": IoCounts(reads=90, writes=10, sectors_read=720)},
     link_bytes_per_s=600e6,
+    processors=ProcessorTime(elapsed=5000, stolen=70),
 )
 AFTER = replace(
     BEFORE,
     io=IoCounts(reads=500 + REQUESTS, sectors_read=4000 + 8 * REQUESTS),
     commands=700 + REQUESTS,
+    processors=ProcessorTime(elapsed=5600, stolen=130),
 )
 NAMES = {
     "merged",
@@ -48,6 +56,7 @@ NAMES = {
     "page-cache",
     "errors",
     "link-limit",
+    "steal-time",
 }
 
 
@@ -104,6 +113,8 @@ def moved(**settings: str) -> Conditions:
         (replace(AFTER, errors=3), "errors", "1 commands failed"),
         (replace(AFTER, commands=1703), "other-commands", "1003 commands, of which 1000"),
         (io(sectors_read=-160), "page-cache", "4.014 MB went"),
+        (replace(AFTER, processors=ProcessorTime(5600, 131)), "steal-time", "kept 0.10 of a"),
+        (replace(AFTER, processors=ProcessorTime(5600, 970)), "steal-time", "kept 1.50 of a"),
     ],
 )
 def test_one_disturbance_voids_by_its_own_name_and_says_what_was_seen(
@@ -178,8 +189,10 @@ def unknown_names(findings: tuple[Finding, ...]) -> set[str]:
         (partial(replace, AFTER, errors=None), {"errors"}),
         (partial(replace, AFTER, link_bytes_per_s=None), {"link-limit"}),
         (partial(replace, AFTER, neighbours={}), {"neighbour"}),
+        (partial(replace, AFTER, processors=None), {"steal-time"}),
+        (partial(replace, AFTER, processors=BEFORE.processors), {"steal-time"}),
     ],
-    ids=["all", "temperature", "commands", "errors", "link", "neighbour gone"],
+    ids=["all", "temperature", "commands", "errors", "link", "neighbour gone", "old", "no tick"],
 )
 def test_what_cannot_be_known_is_said_and_voids_nothing(
     without: Callable[[], Conditions], names: set[str]
@@ -213,6 +226,48 @@ def test_counters_of_a_disk_by_the_kernels_columns() -> None:
     assert old is not None
     assert (old.reads, old.discards, old.flushes) == (8, 0, 0)
     assert parse_stat("") is None
+
+
+STAT = """\
+cpu  900 10 300 2000 50 1 9 30 400 0
+cpu0 500 5 100 1000 30 1 5 10 200 0
+cpu1 400 5 200 1000 20 0 4 20 200 0
+intr 33 0 0
+ctxt 1
+"""
+
+
+def test_what_a_guest_had_is_in_the_time_of_the_processors_already() -> None:
+    assert parse_processors(STAT) == ProcessorTime(elapsed=1650, stolen=30)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "cpu  900 10 300 2000 50 1 9\ncpu0 900 10 300 2000 50 1 9", "cpu  1 2 3 4 5 6 7 8", "cpu"],
+    ids=["none", "before Linux 2.6.11", "no processors", "cut off"],
+)
+def test_a_kernel_that_tells_no_steal_time_is_not_guessed_at(text: str) -> None:
+    assert parse_processors(text) is None
+
+
+class Rig:
+    """Its processors have had as much as STAT says."""
+
+    def read_files(self, paths: Sequence[str]) -> dict[str, bytes | None]:
+        return {path: STAT.encode() if path == "/proc/stat" else None for path in paths}
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_of_a_virtual_rig_the_processors_of_this_machine_count(before: bool) -> None:
+    around = Surroundings("/sys/block/sda", {}, None, (), None)
+    of_rig = look(cast("Host", Rig()), around, before=before).processors
+    assert of_rig == ProcessorTime(elapsed=1650, stolen=30)
+    was = parse_processors(Path("/proc/stat").read_text())
+    of_here = look(cast("Host", Rig()), replace(around, emulated=True), before=before).processors
+    assert was is not None
+    assert of_here is not None
+    assert 0 <= of_here.elapsed - was.elapsed < 6000
+    assert of_here.stolen >= was.stolen
 
 
 @pytest.mark.parametrize(
@@ -250,6 +305,7 @@ def test_drives_under_one_load_are_looked_at_as_one() -> None:
     assert (both.temperature_c, both.temperature_max_c) == (45.0, 65.0)
     assert both.link_bytes_per_s == 1200e6
     assert both.settings["sdb queue/scheduler"] == "none"
+    assert both.processors == BEFORE.processors, "those of one rig"
     assert set(both.neighbours) == {"sdc"}, "they are no neighbours of one another"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
-from leadline.drive.finding import NEIGHBOUR, OTHER_COMMANDS, OTHER_IO
+from leadline.drive.finding import NEIGHBOUR, OTHER_COMMANDS, OTHER_IO, SCATTERS, STEAL_TIME
 from leadline.load.slices import (
     DRIVE_DEPTH,
     LATE_START,
@@ -32,7 +32,7 @@ UNCLEAN_SHARE = 0.25
 """Unclean blocks are measured again; when more than this share of them is, nothing counts."""
 PASSING = frozenset(
     {TOO_SHORT, LATE_START, LITTLES_LAW, DRIVE_DEPTH, OVERLAP}
-    | {NEIGHBOUR, OTHER_IO, OTHER_COMMANDS}
+    | {NEIGHBOUR, OTHER_IO, OTHER_COMMANDS, STEAL_TIME}
 )
 """What may be over soon: the machine was busy, or somebody else used the drive or its path."""
 FEW_UNCLEAN = 4
@@ -40,6 +40,8 @@ FEW_UNCLEAN = 4
 until the share tells."""
 STALLED = 0.75
 """A slice with less than this of the usual rate is no slower fellow of the others."""
+ONLY_LOWERS = "counted, for it can only have lowered the rate that is claimed to be high"
+ONLY_SCATTERS = "counted, for it makes all rates scatter, for which the interval is the wider"
 WAITED, MOST_DEPTHS_TOLD = "waited in the host:", 3
 
 Block = tuple[Slice, ...]
@@ -52,7 +54,7 @@ class Evidence:
     `seconds` is how long its slices are to begin with, `longer` how long those of a side are that
     were too short, by its place in a block: what is offered to one side may wait seconds for the
     drive, where the other's queue has turned over long since.  Slices of a side count that have no
-    other voids than those `tolerated` of it, by its place.
+    other voids than those `tolerated` of it, by its place, and those that SCATTERS has.
     """
 
     seconds: float
@@ -94,7 +96,7 @@ class Evidence:
             return
         for block in blocks:
             if all(
-                self.tolerated.get(place, frozenset()).issuperset(measured.voids)
+                (SCATTERS | self.tolerated.get(place, frozenset())).issuperset(measured.voids)
                 for place, measured in enumerate(block)
             ):
                 self.blocks.append(block)
@@ -142,9 +144,12 @@ class Evidence:
         return self.dropped <= FEW_UNCLEAN and PASSING.issuperset(self.unclean)
 
     def limits(self) -> tuple[str, ...]:
-        """What was tolerated of the slices that count, in the words of `voids`."""
-        return _said(
-            Counter(name for block in self.blocks for each in block for name in each.voids)
+        """What was tolerated of the slices that count, and why, in the words of `voids`."""
+        names = Counter(name for block in self.blocks for each in block for name in each.voids)
+        lowers = Counter({name: times for name, times in names.items() if name not in SCATTERS})
+        return (
+            *(f"{ONLY_LOWERS}: {limit}" for limit in _said(lowers)),
+            *(f"{ONLY_SCATTERS}: {limit}" for limit in _said(names - lowers)),
         )
 
 

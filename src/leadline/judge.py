@@ -46,7 +46,6 @@ FEWEST_BLOCKS = 4
 """Blocks in a batch: the first look needs so many."""
 BLOCKS_ON_RECORD = 16
 """Of a first session: a later one can be held against no more than these."""
-ONLY_LOWERS = "counted, for it can only have lowered the rate that is claimed to be high"
 LONGEST_BATCH_S = 16.0
 """A batch is one process of the load generator, and a killed run loses it.  Longer than this are
 none but those of FEWEST_BLOCKS: one of fewer could not tell a drive that is slow from a stall.  So
@@ -214,6 +213,7 @@ class SliceJudge:
             if evidence.voids() and not evidence.may_yet_count():
                 break
         self.keep_spent(evidence.spent_s)
+        evidence = evidence.strictly()  # what is found on record later are clean slices alone
         if evidence.voids() or len(evidence.blocks) < FEWEST_BLOCKS:
             why = "; ".join((*evidence.voids(), *self.remarks.values())) or TOO_FEW
             raise Inconclusive(
@@ -278,8 +278,7 @@ class SliceJudge:
         if verdict.outcome is Outcome.FAIL:
             # What was tolerated may be to blame, and not the drive.
             return self._verdict_of(plan, evidence.strictly(), budget_s)
-        told = (f"{ONLY_LOWERS}: {limit}" for limit in limits)
-        return replace(verdict, notes=(*verdict.notes, *told))
+        return replace(verdict, notes=(*verdict.notes, *limits))
 
     def _verdict_of(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict | None:
         voids = evidence.voids()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from leadline.depth_curve import Curve
+from leadline.drive.finding import SCATTERS
 from leadline.evidence import (
     PASSING,
     UNCLEAN_SHARE,
@@ -152,7 +153,7 @@ def screened(judge: "SliceJudge", curve: Curve, *, tolerance: float | None) -> S
         measured, pass_s = _passed(judge, curve, order, lengths, judge.curve_budget_s - spent)
         spent += pass_s
         number += 1
-        unclean = [each for each in measured.values() if not each.clean]
+        unclean = [each for each in measured.values() if _spoilt(each)]
         if not unclean:
             passes.append(measured)
         elif all(each.setting.seconds >= lengths[depth] for depth, each in measured.items()):
@@ -204,6 +205,10 @@ def _passed(
     return measured, spent
 
 
+def _spoilt(measured: Slice) -> bool:
+    return not SCATTERS.issuperset(measured.voids)
+
+
 def _to_try_again(
     measured: Mapping[int, Slice], tried: Mapping[int, int], longer: set[int]
 ) -> set[int]:
@@ -211,7 +216,7 @@ def _to_try_again(
 
     Those that are made `longer` are measured again for that.
     """
-    spoilt = {depth for depth, each in measured.items() if not each.clean} - longer
+    spoilt = {depth for depth, each in measured.items() if _spoilt(each)} - longer
     if len(spoilt) > UNCLEAN_SHARE * len(measured):
         return set()
     return {

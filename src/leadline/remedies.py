@@ -37,6 +37,7 @@ REMEDIES = {
     finding.TEMPERATURE: "cool the drive, or let it settle: run the suite once before it counts",
     finding.ERRORS: "see the kernel's log, the cable and smartctl -x",
     finding.LINK_LIMIT: "test at a smaller block size, or see why the link is slow",
+    finding.STEAL_TIME: "leave the machine under the rig to it: see st in its top, or pin its CPUs",
     finding.UNWRITTEN: "write the span: a test that writes does so under both keys",
     finding.SPAN: "give the model's cache_bytes in the firmware matrix, or use more of the drive",
     finding.NOT_PRECONDITIONED: "let the drive rest or cool, and run it again",

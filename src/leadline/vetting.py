@@ -73,9 +73,14 @@ class Vetting:
         return check_written(zeros, read, span_bytes=span[1], rotates=rotates)
 
 
-def vet(host: Host, drive: Drive, model: ModelSpec, capacity_bytes: int) -> Vetting:
-    """Begin, when the settings of this binding have just been pinned."""
-    around = locate(host, drive)
+def vet(
+    host: Host, drive: Drive, model: ModelSpec, capacity_bytes: int, *, emulated: bool = False
+) -> Vetting:
+    """Begin, when the settings of this binding have just been pinned.
+
+    `emulated`: the rig and its drives run on this machine's processors.
+    """
+    around = locate(host, drive, emulated=emulated)
     pinned = look(host, around, before=True)
     return Vetting(host, drive, model, capacity_bytes, around, pinned)
 

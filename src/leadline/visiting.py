@@ -341,7 +341,8 @@ class OpenVisit:
             settings.pin(host, journal, self.drive)
             journal.borrow(queue_depth.path(self.drive))
             capacity = self.kernel_capacity_bytes()
-            self._vetting = vet(host, self.drive, self.model, capacity)
+            emulated = self.station.rig.virtual is not None
+            self._vetting = vet(host, self.drive, self.model, capacity, emulated=emulated)
         if workload.writes and self._steadying.done_for(workload) is None:
             self._steadying.bring(workload, self._vetting.capacity_bytes)
             self._vetting.rewritten()

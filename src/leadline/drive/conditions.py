@@ -7,6 +7,7 @@ merged, whether somebody else talked to the drive or used its path, whether a se
                                 bytes; a request counts when it completes, passed-through
                                 commands (SG_IO, drivetemp) never do
     .../device/iodone_cnt       every SCSI command that completed, those included
+    /proc/stat                  proc(5): the processors' time, and what a hypervisor took of it
 
 `iorequest_cnt` is not used: older kernels count a command there once more each time that the
 host adapter turns it away for the moment, as libata does with one that is not queued.
@@ -14,7 +15,9 @@ host adapter turns it away for the moment, as libata does with one that is not q
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from leadline.drive.settings import NR_REQUESTS, PINNED, setting_text
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
     from leadline.host.connection import Host
 
 Value = TypeVar("Value")
+
+STEAL = 7
+"""Its place behind "cpu" in `/proc/stat`, after user, nice, system, idle, iowait, irq, softirq."""
+PROCESSORS = "/proc/stat"
 
 NOTED = ("queue/write_cache",)
 """Settings that are not pinned and must not move either; beside them the cache's type by the
@@ -77,6 +84,18 @@ class IoCounts:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessorTime:
+    """What the kernel has counted since boot, in its ticks (USER_HZ).
+
+    `elapsed` is the time of one processor, `stolen` what a hypervisor kept from all of them while
+    they had work to do.
+    """
+
+    elapsed: float
+    stolen: float
+
+
 @dataclass(frozen=True)
 class Conditions:
     """One look at a drive's surroundings; None, or not in a mapping, is what cannot be known.
@@ -94,20 +113,25 @@ class Conditions:
     temperature_max_c: float | None = None
     neighbours: Mapping[str, IoCounts] = field(default_factory=dict)
     link_bytes_per_s: float | None = None
+    processors: ProcessorTime | None = None
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where the conditions of one binding of a drive are read; `settings` by attribute."""
+    """Where the conditions of one binding of a drive are read; `settings` by attribute.
+
+    `emulated`: the rig and its drives run on this machine's processors, which count.
+    """
 
     block: str
     settings: Mapping[str, str]
     temperature: str | None
     neighbours: tuple[str, ...]
     link_speed: str | None
+    emulated: bool = False
 
 
-def locate(host: "Host", drive: "Drive") -> Surroundings:
+def locate(host: "Host", drive: "Drive", *, emulated: bool = False) -> Surroundings:
     """Find out where to look; once for each binding, for it takes some round trips."""
     block, link = f"/sys/block/{drive.name}", drive.link
     adapter = f"/sys/class/scsi_host/{drive.controller.scsi_host}"
@@ -125,6 +149,7 @@ def locate(host: "Host", drive: "Drive") -> Surroundings:
         temperature=f"{block}/device/hwmon/{sensors[0]}/temp1" if sensors else None,
         neighbours=_neighbours(host, drive),
         link_speed=f"/sys/class/ata_link/{link.name}/sata_spd" if link and link.name else None,
+        emulated=emulated,
     )
 
 
@@ -157,6 +182,7 @@ def look(host: "Host", around: Surroundings, *, before: bool) -> Conditions:
     texts = {name: _text(read.get(wanted[name])) for name in names}
     known = {name: text for name, text in texts.items() if text is not None}
     counts = {name: parse_stat(known.get(f"stat {name}", "")) for name in around.neighbours}
+    processors = _of_this_machine() if around.emulated else read.get(PROCESSORS)
     return Conditions(
         # Without accounting the counters stand still, whatever the drive does.
         io=parse_stat(known.get("stat", "")) if known.get("iostats") != "0" else None,
@@ -167,6 +193,7 @@ def look(host: "Host", around: Surroundings, *, before: bool) -> Conditions:
         temperature_max_c=_degrees(known.get("temperature maximum")),
         neighbours={name: count for name, count in counts.items() if count is not None},
         link_bytes_per_s=parse_link_speed(known.get("link speed", "")),
+        processors=parse_processors((processors or b"").decode("ascii", "replace")),
     )
 
 
@@ -195,6 +222,7 @@ def together(looks: Mapping[str, Conditions]) -> Conditions:
             if name not in looks
         },
         link_bytes_per_s=_of_all(sum, (look.link_bytes_per_s for look in each)),
+        processors=_of_all(lambda known: known[0], (look.processors for look in each)),
     )
 
 
@@ -210,7 +238,7 @@ def _added_up(counts: Iterable[IoCounts]) -> IoCounts:
 
 
 def _paths(around: Surroundings) -> dict[str, str]:
-    paths = {}
+    paths = {} if around.emulated else {"processors": PROCESSORS}
     if around.temperature:
         paths["temperature"] = f"{around.temperature}_input"
         paths["temperature maximum"] = f"{around.temperature}_max"
@@ -232,6 +260,24 @@ def parse_stat(text: str) -> IoCounts | None:
     numbers = [int(word) for word in text.split() if word.isdigit()]
     most = len(fields(IoCounts))
     return IoCounts(*numbers[:most]) if len(numbers) >= 11 else None
+
+
+def _of_this_machine() -> bytes | None:
+    with suppress(OSError):
+        return Path(PROCESSORS).read_bytes()
+    return None
+
+
+def parse_processors(text: str) -> ProcessorTime | None:
+    """The processors' time in `/proc/stat`; None where it is none, or older than steal time."""
+    lines = [line.split() for line in text.splitlines() if line.startswith("cpu")]
+    count = sum(line[0] != "cpu" for line in lines)
+    total = next((line[1:] for line in lines if line[0] == "cpu"), [])
+    if not count or len(total) < STEAL + 1 or not all(word.isdigit() for word in total):
+        return None
+    # What a guest's processors had is in `user` already, and so no further column is added.
+    ticks = [int(word) for word in total[: STEAL + 1]]
+    return ProcessorTime(elapsed=sum(ticks) / count, stolen=ticks[STEAL])
 
 
 def parse_link_speed(text: str) -> float | None:

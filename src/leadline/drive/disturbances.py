@@ -12,6 +12,7 @@ from leadline.drive.finding import (
     OTHER_IO,
     PAGE_CACHE,
     SETTINGS_MOVED,
+    STEAL_TIME,
     TEMPERATURE,
     Finding,
     verdict_on,
@@ -28,6 +29,9 @@ OTHER_FEW_SECTORS = 128
 OTHER_COMMANDS_FEW = 2
 """drivetemp polled by somebody else is one; a SMART poll by smartctl is five and more."""
 LINK_SHARE = 0.9
+STEAL_SHARE = 0.1
+"""Of a processor's time: on a virtual rig above two processors slices lost 1 to 3 % of their rate
+where 0.07 to 0.15 of one were stolen, 10 to 20 % where half of one was, nothing below 0.03."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ def compare(
         _other_commands(before, after, io),
         _errors(before, after),
         _link_limit(after, asked),
+        _steal_time(before, after),
     )
 
 
@@ -174,6 +179,15 @@ def _link_limit(after: Conditions, asked: Asked) -> Finding:
     rate, speed = asked.bytes_per_s / 1e6, after.link_bytes_per_s / 1e6
     found = f"the fastest slice moved {rate:.1f} MB/s, {share:.0%} of the link's {speed:.0f}"
     return verdict_on(LINK_LIMIT, share > LINK_SHARE and not asked.sequential, found)
+
+
+def _steal_time(before: Conditions, after: Conditions) -> Finding:
+    was, now = before.processors, after.processors
+    if was is None or now is None or now.elapsed <= was.elapsed:
+        return Finding(STEAL_TIME, "unknown", "the kernel does not tell its processors' time")
+    share = (now.stolen - was.stolen) / (now.elapsed - was.elapsed)
+    found = f"a hypervisor kept {share:.2f} of a processor's time from those under the rig"
+    return verdict_on(STEAL_TIME, share > STEAL_SHARE, found)
 
 
 def _megabytes(sectors: int) -> str:

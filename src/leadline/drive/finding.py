@@ -15,6 +15,7 @@ OTHER_COMMANDS = "other-commands"
 PAGE_CACHE = "page-cache"
 ERRORS = "errors"
 LINK_LIMIT = "link-limit"
+STEAL_TIME = "steal-time"
 UNWRITTEN = "unwritten"
 SPAN = "span"
 NOT_PRECONDITIONED = "not-preconditioned"
@@ -29,11 +30,14 @@ MEANINGS = {
     PAGE_CACHE: "fewer bytes reached the drive than were asked for: some came from a cache",
     ERRORS: "the kernel counted commands that the drive or its path failed",
     LINK_LIMIT: "the link was nearly full: it was the limit, not the drive",
+    STEAL_TIME: "a hypervisor kept processors from the rig meanwhile: they were the limit",
     UNWRITTEN: "most of what is read was never written, or was trimmed: reads of it need no flash",
     SPAN: "the span is small against the drive's cache: much of it may come from there",
     NOT_PRECONDITIONED: "the drive is not in a steady state for these writes",
 }
 """Every check around slices, and what it means that it failed, in a reader's words."""
+SCATTERS = frozenset({STEAL_TIME})
+"""What makes all rates scatter and favours none: no reason to judge nothing, but none to FAIL."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Replays on the drive of a visit, with NCQ off and on by turns; each on record as it ends."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,18 +12,19 @@ from leadline.depths import admit_depths
 from leadline.drive import queue_depth, settings
 from leadline.drive.conditions import Conditions, look
 from leadline.drive.disturbances import Asked, compare
-from leadline.drive.finding import OTHER_COMMANDS, Finding, failed
+from leadline.drive.finding import OTHER_COMMANDS, SCATTERS, Finding, failed
 from leadline.errors import put_back_after
 from leadline.load.slices import BUSY_THREAD, FIO_CPU
 from leadline.load.workload import random_read
 from leadline.plans import alternating
 from leadline.results.rows import finding_row
-from leadline.results.schema import Environment
+from leadline.results.schema import Environment, Phase
 from leadline.trace.fitting import Fitted, Reach, fit
 from leadline.trace.replay_job import Replay, Timing
 from leadline.trace.replaying import replay
 from leadline.trace.rounds import Replayed, Round
 from leadline.trace.trace import SYNC, WRITE, Trace
+from leadline.withheld import Patience
 
 if TYPE_CHECKING:
     from leadline.vetting import Vetting
@@ -53,7 +54,7 @@ class Turns:
 
     `depth` is the device queue depth with NCQ on, None for a drive without it; `writes` whether
     it may be written to; `reach` how far on it replays have come; `vetting` what is known of its
-    surroundings.
+    surroundings; `patience` is for what keeps processors from the rig.
     """
 
     visit: "OpenVisit"
@@ -61,6 +62,7 @@ class Turns:
     depth: int | None
     writes: bool
     reach: Reach
+    patience: Patience
 
     def fit(
         self, name: str, trace: Trace, traced_bytes: int, in_flight: int, most: int | None
@@ -93,14 +95,28 @@ class Turns:
             # Whatever forbids one of the depths is said now; the first one's is set last.
             for depth in reversed(batch):
                 self._set_depth(depth)
-            done |= zip(batch, self._replayed(said, asked, batch, timing), strict=True)
+            done |= zip(batch, self._undisturbed(said, asked, batch, timing), strict=True)
         return Round(off=done[UNQUEUED], on=done.get(self.depth or 0))
+
+    def _undisturbed(
+        self, said: str, asked: Fit, depths: Sequence[int], timing: Timing
+    ) -> Sequence[Replayed]:
+        """Replays at these depths; again while the rig's processors are kept from it."""
+        station, cell = self.visit.station, self.visit.visit.cell.id
+        done, names = self._replayed(said, asked, depths, timing)
+        while self.patience.again(names):
+            given_up_s = sum(each.seconds for each in done)
+            station.record.add(Phase(cell=cell, name="drive", seconds=given_up_s))
+            done, names = self._replayed(said, asked, depths, timing)
+        return done
 
     def _replayed(
         self, said: str, asked: Fit, depths: Sequence[int], timing: Timing
-    ) -> Sequence[Replayed]:
-        """Replays at these depths, void by the name of each check around them that failed, as the
-        slices of a batch are."""
+    ) -> tuple[Sequence[Replayed], Collection[str]]:
+        """Replays at these depths, and the name of each check around them that failed.
+
+        They are void by these, as the slices of a batch are, but for those that SCATTERS has.
+        """
         visit, drive = self.visit, self.visit.drive
         host, vetting = visit.station.host, self.vetting
         replays = [
@@ -127,11 +143,11 @@ class Turns:
         cell, now = visit.visit.cell.id, time.time()
         what = f"replay of {said}, device queue depth {at}"
         visit.station.record.add(*(finding_row(cell, what, now, each) for each in findings))
-        names = [each.name for each in failed(findings)]
-        checked = [_void_by(each, names) for each in done]
+        names = {each.name for each in failed(findings)}
+        checked = [_void_by(each, names - SCATTERS) for each in done]
         for depth, each in zip(depths, checked, strict=True):
             self._keep(f"{said}, device queue depth {depth}", each)
-        return checked
+        return checked, names
 
     def _show(self, said: str, replays: Sequence[Replay]) -> None:
         requests = sum(len(each.trace) for each in replays)
@@ -172,7 +188,7 @@ def _asked_of(replays: Sequence[Replay], done: Sequence[Replayed]) -> Asked:
     return Asked(sum(sizes), max(rates), sequential=True)
 
 
-def _void_by(done: Replayed, names: Sequence[str]) -> Replayed:
+def _void_by(done: Replayed, names: Collection[str]) -> Replayed:
     busy = [FIO_CPU] if done.cpu > BUSY_THREAD else []
     return replace(done, voids=(*done.voids, *names, *busy))
 
@@ -185,12 +201,14 @@ def _flushes_known(found: Finding, after: Conditions) -> Finding:
 
 
 @contextmanager
-def turns(visit: "OpenVisit", reach: Reach | None = None) -> Iterator[Turns]:
+def turns(
+    visit: "OpenVisit", reach: Reach | None = None, patience: Patience | None = None
+) -> Iterator[Turns]:
     """The drive of a visit made ready for replays, and its queue depth given back.
 
-    `reach` is what replays before these have left.  It is written to where both keys allow it.
-    Raises as `OpenVisit.admitted` does, and DriveFault where something has taken away the NCQ that
-    the drive has, be it since the ladder was climbed.
+    `reach` and `patience` are what replays before these have left.  It is written to where both
+    keys allow it.  Raises as `OpenVisit.admitted` does, and DriveFault where something has taken
+    away the NCQ that the drive has, be it since the ladder was climbed.
     """
     station = visit.station
     depth = depth_of(visit)  # by the ladder, which is climbed before anything is set
@@ -199,7 +217,8 @@ def turns(visit: "OpenVisit", reach: Reach | None = None) -> Iterator[Turns]:
     visit.admitted("write" if writes else "change a setting")
     vetting = visit.pinned(random_read())
     settings.pin(station.host, station.journal, visit.drive)
-    opened = Turns(visit, vetting, depth, writes, reach or Reach())
+    patience = patience or Patience(station.live.say)
+    opened = Turns(visit, vetting, depth, writes, reach or Reach(), patience)
     try:
         with put_back_after("the device queue depth", opened.give_back):
             yield opened

@@ -1,0 +1,81 @@
+"""Processors that a hypervisor keeps from the rig are waited for, and not for ever."""
+
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from leadline.drive.finding import STEAL_TIME
+from leadline.load.slices import Slice, SliceSetting
+from leadline.load.workload import Workload, random_read
+from leadline.withheld import FIRST_PAUSE_S, LONGEST_PAUSE_S, PATIENCE_S, Patience, outlasting
+from selftests.slice_drive import SliceDrive
+
+SETTINGS = [SliceSetting(8, 16), SliceSetting(1, 2)]
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    return slept
+
+
+class Rig:
+    """Its processors are kept from it in so many batches; each says in the remarks that it ran."""
+
+    def __init__(self, stolen: int) -> None:
+        self.left = stolen
+        self.batches = 0
+        self.remarks = {"neighbour": "sdb did 51 requests"}
+        self.spent: list[float] = []
+        self.said: list[str] = []
+        self.patience = Patience(self.said.append)
+
+    def measure(self, workload: Workload, settings: Sequence[SliceSetting]) -> Sequence[Slice]:
+        self.batches += 1
+        spoil = STEAL_TIME if self.left > 0 else ""
+        self.left -= 1
+        if spoil:
+            self.remarks.setdefault(spoil, f"batch {self.batches}")
+        return SliceDrive({8: 800.0, 1: 100.0}, spoil=spoil).measure(workload, settings)
+
+    def slices(self) -> Sequence[Slice]:
+        measured = outlasting(self.measure, self.patience, self.remarks, self.spent.append)
+        return measured(random_read(), SETTINGS)
+
+
+@pytest.mark.usefixtures("pauses")
+def test_what_is_measured_with_the_processors_there_is_taken_at_once() -> None:
+    rig = Rig(stolen=0)
+    assert len(rig.slices()) == 2
+    assert (rig.batches, rig.said, rig.spent, rig.patience.left_s) == (1, [], [], PATIENCE_S)
+
+
+def test_a_batch_is_measured_again_when_the_processors_are_back(pauses: list[float]) -> None:
+    rig = Rig(stolen=3)
+    assert not any(each.voids for each in rig.slices())
+    assert rig.batches == 4
+    assert pauses == [FIRST_PAUSE_S, 2 * FIRST_PAUSE_S, 4 * FIRST_PAUSE_S]
+    assert rig.spent == [1.0, 1.0, 1.0], "the drive time of what was given up is on record"
+    assert "measuring again in 2 s" in rig.said[0]
+    assert rig.remarks == {"neighbour": "sdb did 51 requests"}, "of slices that are given up: none"
+
+
+def test_patience_ends_and_then_the_slices_come_as_they_are(pauses: list[float]) -> None:
+    rig = Rig(stolen=1000)
+    assert all(each.voids == (STEAL_TIME,) for each in rig.slices())
+    assert sum(pauses) == PATIENCE_S
+    assert max(pauses) == LONGEST_PAUSE_S
+    assert rig.remarks[STEAL_TIME] == f"batch {rig.batches}"
+    was = rig.batches
+    assert all(each.voids == (STEAL_TIME,) for each in rig.slices())
+    assert rig.batches == was + 1, "one test does not wait twice"
+
+
+def test_the_first_pause_is_short_again_after_a_quiet_batch(pauses: list[float]) -> None:
+    rig = Rig(stolen=2)
+    rig.slices()
+    rig.left = 1
+    rig.slices()
+    assert pauses == [FIRST_PAUSE_S, 2 * FIRST_PAUSE_S, FIRST_PAUSE_S]

@@ -1,0 +1,73 @@
+"""Waiting for processors that a hypervisor keeps from the rig, and measuring again.
+
+Others on the same machine want them for seconds or minutes, and what is measured meanwhile tells
+more of them than of the drive.
+"""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from leadline.drive.finding import STEAL_TIME
+
+if TYPE_CHECKING:
+    from leadline.judge import Measure
+    from leadline.load.slices import Slice, SliceSetting
+    from leadline.load.workload import Workload
+
+PATIENCE_S = 120.0
+FIRST_PAUSE_S = 2.0
+LONGEST_PAUSE_S = 30.0
+
+
+@dataclass
+class Patience:
+    """How long one test may yet wait, in seconds; `say` is told each time that it does."""
+
+    say: Callable[[str], None]
+    left_s: float = PATIENCE_S
+    _next_s: float = FIRST_PAUSE_S
+
+    def again(self, voids: Collection[str]) -> bool:
+        """Whether what has these voids is to be measured again: then it has waited, each time
+        in a row for longer.  What is measured when no patience is left counts as it is."""
+        if STEAL_TIME not in voids:
+            self._next_s = FIRST_PAUSE_S
+            return False
+        if self.left_s <= 0:
+            return False
+        pause_s = min(self._next_s, self.left_s)
+        self.say(
+            f"a hypervisor keeps processors from the rig: measuring again in {pause_s:g} s, and "
+            f"waiting for {self.left_s:g} s more at most"
+        )
+        time.sleep(pause_s)
+        self.left_s -= pause_s
+        self._next_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        return True
+
+
+def outlasting(
+    measure: "Measure",
+    patience: Patience,
+    remarks: dict[str, str],
+    spent: Callable[[float], None],
+) -> "Measure":
+    """`measure` until its slices come back with the rig's processors left to it.
+
+    `remarks` lose what was said of slices that are given up, and `spent` is told of their drive
+    time, in seconds.
+    """
+
+    def measured(workload: "Workload", settings: Sequence["SliceSetting"]) -> Sequence["Slice"]:
+        said_before = dict(remarks)
+        slices = measure(workload, settings)
+        while patience.again({name for each in slices for name in each.voids}):
+            remarks.clear()
+            remarks.update(said_before)
+            spent(sum(each.drive_s for each in slices))
+            slices = measure(workload, settings)
+        return slices
+
+    return measured
