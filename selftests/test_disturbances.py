@@ -138,8 +138,9 @@ def test_another_program_that_reads_the_drive_is_seen() -> None:
         replace(AFTER, commands=1702),
         replace(io(reads=16, sectors_read=128), commands=1716),
         replace(io(flushes=5), commands=1705),
+        replace(AFTER, processors=ProcessorTime(5010, 75)),
     ],
-    ids=["system disk", "warmed", "drivetemp", "udev", "flushes of ours"],
+    ids=["system disk", "warmed", "drivetemp", "udev", "flushes of ours", "a few ticks"],
 )
 def test_what_any_rig_does_besides_is_allowed(after: Conditions) -> None:
     assert void_names(found(after)) == set()

@@ -32,6 +32,8 @@ LINK_SHARE = 0.9
 STEAL_SHARE = 0.1
 """Of a processor's time: on a virtual rig above two processors slices lost 1 to 3 % of their rate
 where 0.07 to 0.15 of one were stolen, 10 to 20 % where half of one was, nothing below 0.03."""
+STEAL_FEW_TICKS = 5
+"""So many hundredths of a second are nothing, of however short a look."""
 
 
 @dataclass(frozen=True)
@@ -185,9 +187,10 @@ def _steal_time(before: Conditions, after: Conditions) -> Finding:
     was, now = before.processors, after.processors
     if was is None or now is None or now.elapsed <= was.elapsed:
         return Finding(STEAL_TIME, "unknown", "the kernel does not tell its processors' time")
-    share = (now.stolen - was.stolen) / (now.elapsed - was.elapsed)
+    stolen = now.stolen - was.stolen
+    share = stolen / (now.elapsed - was.elapsed)
     found = f"a hypervisor kept {share:.2f} of a processor's time from those under the rig"
-    return verdict_on(STEAL_TIME, share > STEAL_SHARE, found)
+    return verdict_on(STEAL_TIME, share > STEAL_SHARE and stolen > STEAL_FEW_TICKS, found)
 
 
 def _megabytes(sectors: int) -> str:
