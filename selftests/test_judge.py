@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from leadline.claims import Claim, ClaimFailed, Unsettled
-from leadline.drive.finding import LINK_LIMIT, STEAL_TIME
+from leadline.drive.finding import LINK_LIMIT
 from leadline.expected import Limit
 from leadline.judge import FEWEST_BLOCKS, LONGEST_BATCH_S, SliceJudge
 from leadline.load.slices import DRIVE_DEPTH, FIO_CPU, LITTLES_LAW, TOO_SHORT, Slice
@@ -359,27 +359,6 @@ def test_it_fails_by_the_slices_in_which_the_drive_had_its_fill() -> None:
     with pytest.raises(ClaimFailed):
         assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert any(DRIVE_DEPTH in measured.voids for _, measured in kept.slices)
-
-
-def test_processors_that_are_kept_from_the_rig_make_nothing_void_and_it_is_said() -> None:
-    reads, kept = judged(SliceDrive({8: 7000, 1: 1000}, spoil=STEAL_TIME))
-    assert reads.at(depth=8) >= 3 * reads.at(depth=1)
-    told = [note for note in kept.verdicts[0].notes if "makes all rates scatter" in note]
-    assert len(told) == 1
-    assert f"{STEAL_TIME}: " in told[0]
-    assert not any("can only have lowered" in note for note in kept.verdicts[0].notes)
-
-
-def test_nor_a_drive_fail() -> None:
-    reads, kept = judged(SliceDrive({8: 2000, 1: 1000}, spoil=STEAL_TIME))
-    with pytest.raises(Unsettled, match=STEAL_TIME):
-        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
-    assert kept.verdicts[0].reason == "void"
-    few = SliceDrive({8: 2700, 1: 1000}, spoil=STEAL_TIME, spoilt_share=0.1, noise=0.05)
-    reads, kept = judged(few)
-    with pytest.raises(ClaimFailed):
-        assert reads.at(depth=8) >= 3 * reads.at(depth=1)
-    assert any(STEAL_TIME in measured.voids for _, measured in kept.slices)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from leadline.claims import Unsettled
-from leadline.drive.finding import STEAL_TIME
 from leadline.judge_curve import SPOILT_PASSES, TRIES_AGAIN
 from leadline.load.slices import DRIVE_DEPTH, ROUNDS, TOO_SHORT, Slice, SliceSetting
 from leadline.load.workload import Workload
@@ -71,24 +70,6 @@ def test_a_slice_that_met_what_passes_costs_itself_and_not_its_pass() -> None:
     assert kept.verdicts[0].outcome is Outcome.PASS
     sides = Counter(side for side, _ in kept.slices)
     assert sides["screen 20"] == 2 * sides["screen 1"]
-
-
-def test_a_curve_counts_of_which_processors_were_kept_from_the_rig() -> None:
-    drive = SliceDrive({depth: healthy(depth) for depth in DEPTHS}, spoil=STEAL_TIME)
-    reads, kept = judged(drive)
-    assert reads.curve().has_no_dip()
-    assert kept.verdicts[0].outcome is Outcome.PASS
-    sides = Counter(side for side, _ in kept.slices)
-    assert sides["screen 20"] == sides["screen 1"]
-
-
-def test_a_dip_that_was_seen_without_all_processors_is_none_yet() -> None:
-    dipped = SliceDrive({depth: healthy(depth) for depth in DEPTHS} | {20: 0.7 * healthy(20)})
-    dipped.spoil = STEAL_TIME
-    reads, kept = judged(dipped)
-    with pytest.raises(Unsettled, match=STEAL_TIME):
-        assert reads.curve().has_no_dip()
-    assert kept.verdicts[0].reason == "void"
 
 
 @pytest.mark.parametrize(

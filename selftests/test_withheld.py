@@ -66,11 +66,12 @@ def test_patience_ends_and_then_the_slices_come_as_they_are(pauses: list[float])
     rig = Rig(stolen=1000)
     assert all(each.voids == (STEAL_TIME,) for each in rig.slices())
     assert sum(pauses) == PATIENCE_S
+    assert rig.batches == len(pauses) + 1
     assert max(pauses) == LONGEST_PAUSE_S
     assert rig.remarks[STEAL_TIME] == f"batch {rig.batches}"
     was = rig.batches
     assert all(each.voids == (STEAL_TIME,) for each in rig.slices())
-    assert rig.batches == was + 1, "one test does not wait twice"
+    assert rig.batches == was + 1, "one visit does not wait twice"
 
 
 def test_the_first_pause_is_short_again_after_a_quiet_batch(pauses: list[float]) -> None:

@@ -17,7 +17,7 @@ from leadline.running import VERDICTS, cell_of, claim_of, repeating, stay_of, wh
 from leadline.selection import budget_of
 from leadline.telling_apart import tell_apart
 from leadline.verdict.verdict import Verdict
-from leadline.withheld import Patience, outlasting
+from leadline.withheld import outlasting
 
 if TYPE_CHECKING:
     from leadline.visiting import OpenVisit
@@ -48,12 +48,11 @@ def judge_for(
         item.stash.setdefault(VERDICTS, []).append(verdict_facts(verdict, explanation))
 
     remarks: dict[str, str] = {}
-    patience = Patience(live.say)
     measure = partial(by or visit.measure, name=name, remarks=remarks)
     budget = budget_of(item, visit.station.run)
     judge = SliceJudge(
         cell=about,
-        measure=outlasting(measure, patience, remarks, keeping.spent),
+        measure=outlasting(measure, visit.patience, remarks, keeping.spent),
         remarks=remarks,
         keep_slice=keep_slice,
         keep_verdict=keep_verdict,

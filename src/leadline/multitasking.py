@@ -24,7 +24,6 @@ from leadline.trace.patterns import Drive
 from leadline.trace.rounds import ReplayedTrace, Round
 from leadline.trace.trace import Trace
 from leadline.trace.turns import Fit, Turns, depth_of, ncq_off_of, ncq_on_of, turns
-from leadline.withheld import Patience
 
 if TYPE_CHECKING:
     from leadline.judge import SliceJudge
@@ -101,7 +100,6 @@ class VisitRounds:
         self._fits: dict[int | None, Sequence[Fit]] = {}
         self._done: dict[int | None, dict[str, tuple[Round, ...]]] = {}
         self._reach = Reach()
-        self._patience: Patience | None = None  # of the first round, kept for the others
 
     def so_far(self, first: int | None) -> tuple[ReplayedTrace, ...]:
         """As of Rounds."""
@@ -125,8 +123,7 @@ class VisitRounds:
     def one_more(self, first: int | None, names: Collection[str]) -> float:
         """As of Rounds.  Raises as `turns` and `Turns.round` do."""
         done: dict[str, tuple[Round, ...]] = self._done.get(first, dict.fromkeys(LOADS, ()))
-        with turns(self._visit, self._reach, self._patience) as by_turns:
-            self._patience = by_turns.patience
+        with turns(self._visit, self._reach) as by_turns:
             if first not in self._fits:
                 self._fits[first] = self._fitted(by_turns, first)
             round_ = {

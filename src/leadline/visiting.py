@@ -48,6 +48,7 @@ from leadline.statements import Swept
 from leadline.steadying import Steadying
 from leadline.verdict.curve import CONCAVE_FROM
 from leadline.vetting import Vetting, vet
+from leadline.withheld import Patience
 
 if TYPE_CHECKING:
     from leadline.station import Station
@@ -85,6 +86,7 @@ class OpenVisit:
         self._cycles = Cycles(partial(cycle, self))
         self._judges: list[tuple[pytest.Item, SliceJudge]] = []
         self.sweeps: dict[CurveSettings, Swept] = {}
+        self.patience = Patience(station.live.say)
         self._lease: Lease | None = None
         self._admission: Admission | None = None
         self._open = ExitStack()

@@ -189,7 +189,7 @@ def _steal_time(before: Conditions, after: Conditions) -> Finding:
         return Finding(STEAL_TIME, "unknown", "the kernel does not tell its processors' time")
     stolen = now.stolen - was.stolen
     share = stolen / (now.elapsed - was.elapsed)
-    found = f"a hypervisor kept {share:.2f} of a processor's time from those under the rig"
+    found = f"a hypervisor kept {share:.2f} of a processor's time from the rig"
     return verdict_on(STEAL_TIME, share > STEAL_SHARE and stolen > STEAL_FEW_TICKS, found)
 
 

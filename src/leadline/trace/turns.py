@@ -24,7 +24,6 @@ from leadline.trace.replay_job import Replay, Timing
 from leadline.trace.replaying import replay
 from leadline.trace.rounds import Replayed, Round
 from leadline.trace.trace import SYNC, WRITE, Trace
-from leadline.withheld import Patience
 
 if TYPE_CHECKING:
     from leadline.vetting import Vetting
@@ -54,7 +53,7 @@ class Turns:
 
     `depth` is the device queue depth with NCQ on, None for a drive without it; `writes` whether
     it may be written to; `reach` how far on it replays have come; `vetting` what is known of its
-    surroundings; `patience` is for what keeps processors from the rig.
+    surroundings.
     """
 
     visit: "OpenVisit"
@@ -62,7 +61,6 @@ class Turns:
     depth: int | None
     writes: bool
     reach: Reach
-    patience: Patience
 
     def fit(
         self, name: str, trace: Trace, traced_bytes: int, in_flight: int, most: int | None
@@ -104,7 +102,7 @@ class Turns:
         """Replays at these depths; again while the rig's processors are kept from it."""
         station, cell = self.visit.station, self.visit.visit.cell.id
         done, names = self._replayed(said, asked, depths, timing)
-        while self.patience.again(names):
+        while self.visit.patience.again(names):
             given_up_s = sum(each.seconds for each in done)
             station.record.add(Phase(cell=cell, name="drive", seconds=given_up_s))
             done, names = self._replayed(said, asked, depths, timing)
@@ -201,14 +199,12 @@ def _flushes_known(found: Finding, after: Conditions) -> Finding:
 
 
 @contextmanager
-def turns(
-    visit: "OpenVisit", reach: Reach | None = None, patience: Patience | None = None
-) -> Iterator[Turns]:
+def turns(visit: "OpenVisit", reach: Reach | None = None) -> Iterator[Turns]:
     """The drive of a visit made ready for replays, and its queue depth given back.
 
-    `reach` and `patience` are what replays before these have left.  It is written to where both
-    keys allow it.  Raises as `OpenVisit.admitted` does, and DriveFault where something has taken
-    away the NCQ that the drive has, be it since the ladder was climbed.
+    `reach` is what replays before these have left.  It is written to where both keys allow it.
+    Raises as `OpenVisit.admitted` does, and DriveFault where something has taken away the NCQ that
+    the drive has, be it since the ladder was climbed.
     """
     station = visit.station
     depth = depth_of(visit)  # by the ladder, which is climbed before anything is set
@@ -217,8 +213,7 @@ def turns(
     visit.admitted("write" if writes else "change a setting")
     vetting = visit.pinned(random_read())
     settings.pin(station.host, station.journal, visit.drive)
-    patience = patience or Patience(station.live.say)
-    opened = Turns(visit, vetting, depth, writes, reach or Reach(), patience)
+    opened = Turns(visit, vetting, depth, writes, reach or Reach())
     try:
         with put_back_after("the device queue depth", opened.give_back):
             yield opened
