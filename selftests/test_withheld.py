@@ -8,7 +8,14 @@ import pytest
 from leadline.drive.finding import STEAL_TIME
 from leadline.load.slices import Slice, SliceSetting
 from leadline.load.workload import Workload, random_read
-from leadline.withheld import FIRST_PAUSE_S, LONGEST_PAUSE_S, PATIENCE_S, Patience, outlasting
+from leadline.withheld import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    ONE_TEST_S,
+    PATIENCE_S,
+    Patience,
+    outlasting,
+)
 from selftests.slice_drive import SliceDrive
 
 SETTINGS = [SliceSetting(8, 16), SliceSetting(1, 2)]
@@ -63,15 +70,40 @@ def test_a_batch_is_measured_again_when_the_processors_are_back(pauses: list[flo
 
 
 def test_patience_ends_and_then_the_slices_come_as_they_are(pauses: list[float]) -> None:
+    """What is given up takes time, too: 1 s of the drive a batch."""
     rig = Rig(stolen=1000)
     assert all(each.voids == (STEAL_TIME,) for each in rig.slices())
-    assert sum(pauses) == PATIENCE_S
+    assert sum(pauses) + len(rig.spent) == pytest.approx(ONE_TEST_S, abs=1.0)
     assert rig.batches == len(pauses) + 1
     assert max(pauses) == LONGEST_PAUSE_S
     assert rig.remarks[STEAL_TIME] == f"batch {rig.batches}"
     was = rig.batches
     assert all(each.voids == (STEAL_TIME,) for each in rig.slices())
-    assert rig.batches == was + 1, "one visit does not wait twice"
+    assert rig.batches == was + 1, "one test does not wait twice"
+
+
+def test_the_next_test_waits_in_its_turn_until_the_visit_has_no_patience_left(
+    pauses: list[float],
+) -> None:
+    rig = Rig(stolen=1000)
+    of_tests: list[float] = []
+    for _ in range(4):
+        rig.patience.next_test()
+        rig.slices()
+        of_tests.append(sum(pauses) + len(rig.spent) - sum(of_tests))
+    assert of_tests == pytest.approx([ONE_TEST_S, PATIENCE_S - ONE_TEST_S, 0.0, 0.0], abs=2.0)
+
+
+def test_long_batches_leave_less_for_pauses(pauses: list[float]) -> None:
+    rig = Rig(stolen=1000)
+    assert [rig.patience.again([STEAL_TIME], took_s=50.0) for _ in range(4)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert pauses == [2.0, 4.0, 8.0]
+    assert rig.said[-1].endswith("measuring again in 8 s; there are 14 s for that")
 
 
 def test_the_first_pause_is_short_again_after_a_quiet_batch(pauses: list[float]) -> None:

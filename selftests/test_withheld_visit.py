@@ -7,10 +7,12 @@ import pytest
 
 from leadline import visiting
 from leadline.drive import conditions
+from leadline.drive.finding import STEAL_TIME
 from leadline.load.workload import random_read
 from leadline.station import Station
 from leadline.vetting import Vetting, vet
 from leadline.visiting import OpenVisit
+from leadline.withheld import FIRST_PAUSE_S, ONE_TEST_S, PATIENCE_S
 from selftests.test_trace_replay_visit import Drive, ask, drive
 from selftests.visit_world import Bench, bench, kept, opened, station
 
@@ -48,8 +50,8 @@ def test_a_batch_is_measured_again_and_the_claim_has_the_second_alone(
     assert reads.at(depth=8) >= 3 * reads.at(depth=1)
     assert bench.did.count("slices") == 2
     assert bench.told.said == [
-        "a hypervisor keeps processors from the rig: measuring again in 2 s, and waiting for "
-        "240 s more at most"
+        "a hypervisor keeps processors from the rig: measuring again in 2 s; there are 120 s for "
+        "that"
     ]
     assert [row["clean"] for row in kept(bench.folder, "slices")] == [1] * 8
     found = [row for row in kept(bench.folder, "findings") if row["name"] == "steal-time"]
@@ -57,6 +59,7 @@ def test_a_batch_is_measured_again_and_the_claim_has_the_second_alone(
     assert found[0]["found"] == "a hypervisor kept 0.60 of a processor's time from the rig"
     loads = [row["seconds"] for row in kept(bench.folder, "phases") if row["name"] == "drive"]
     assert loads == [pytest.approx(4.0)] * 2, "what was given up took drive time, too"
+    assert opened.patience.left_s == pytest.approx(PATIENCE_S - FIRST_PAUSE_S - 4.0)
 
 
 def test_so_is_a_round_of_replays(
@@ -69,6 +72,20 @@ def test_so_is_a_round_of_replays(
     (trace,) = answer.traces
     assert [each.voids for each in trace.rounds] == [(), ()]
     assert sum(row["seconds"] for row in kept(bench.folder, "phases")) == 9.0
+    assert opened.patience.left_s == PATIENCE_S - FIRST_PAUSE_S - 3.0
+
+
+@pytest.mark.usefixtures("processors")
+def test_each_test_of_a_visit_has_its_share(
+    bench: Bench, opened: OpenVisit, request: pytest.FixtureRequest
+) -> None:
+    said = []
+    for _ in range(2):
+        with opened.test(request.node):
+            while opened.patience.again([STEAL_TIME], took_s=0.0):
+                pass
+        said.append(opened.patience.left_s)
+    assert said == [PATIENCE_S - ONE_TEST_S, PATIENCE_S - 2 * ONE_TEST_S]
 
 
 def test_replays_count_where_no_patience_is_left(

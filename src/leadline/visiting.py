@@ -370,6 +370,7 @@ class OpenVisit:
         So does a claim that it leaves unasserted, by a load of its fixtures too: those are there
         before the call.
         """
+        self.patience.next_test()
         try:
             yield
         # A skip and a fail are no Exceptions, and the drive has done what it has done.

@@ -17,35 +17,45 @@ if TYPE_CHECKING:
     from leadline.load.workload import Workload
 
 PATIENCE_S = 240.0
-"""On one visit: enough for some bursts; where processors are taken throughout, a suite of ten
-minutes ends within twenty all the same."""
+"""On one visit, pauses and what is given up: enough for some bursts; where processors are taken
+throughout, a suite of ten minutes ends within twenty all the same."""
+ONE_TEST_S = 120.0
+"""Of that, in one test: where processors are taken throughout, those after it have some, too."""
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 30.0
 
 
 @dataclass
 class Patience:
-    """How long one visit may yet wait, in seconds; `say` is told each time that it does."""
+    """How long one visit may yet be longer, in seconds; `say` is told each time that it waits."""
 
     say: Callable[[str], None]
     left_s: float = PATIENCE_S
+    _of_test_s: float = ONE_TEST_S
     _next_s: float = FIRST_PAUSE_S
 
-    def again(self, voids: Collection[str]) -> bool:
-        """Whether what has these voids is to be measured again: then it has waited, each time
-        in a row for longer.  What is measured when no patience is left counts as it is."""
+    def next_test(self) -> None:
+        """What the tests before this one have used up of their own share is not held against it."""
+        self._of_test_s = ONE_TEST_S
+
+    def again(self, voids: Collection[str], took_s: float) -> bool:
+        """Whether what has these voids, and took so many seconds, is to be measured again: then it
+        has waited, each time in a row for longer.  What is measured when no patience is left
+        counts as it is."""
         if STEAL_TIME not in voids:
             self._next_s = FIRST_PAUSE_S
             return False
-        if self.left_s <= 0:
+        left_s = min(self.left_s, self._of_test_s)
+        if left_s <= 0:
             return False
-        pause_s = min(self._next_s, self.left_s)
+        pause_s = min(self._next_s, left_s)
         self.say(
-            f"a hypervisor keeps processors from the rig: measuring again in {pause_s:g} s, and "
-            f"waiting for {self.left_s:g} s more at most"
+            f"a hypervisor keeps processors from the rig: measuring again in {pause_s:g} s; there "
+            f"are {left_s:.0f} s for that"
         )
         time.sleep(pause_s)
-        self.left_s -= pause_s
+        self.left_s -= pause_s + took_s
+        self._of_test_s -= pause_s + took_s
         self._next_s = min(2 * pause_s, LONGEST_PAUSE_S)
         return True
 
@@ -65,11 +75,19 @@ def outlasting(
     def measured(workload: "Workload", settings: Sequence["SliceSetting"]) -> Sequence["Slice"]:
         said_before = dict(remarks)
         slices = measure(workload, settings)
-        while patience.again({name for each in slices for name in each.voids}):
+        while patience.again(_voids(slices), took_s := _drive_s(slices)):
             remarks.clear()
             remarks.update(said_before)
-            spent(sum(each.drive_s for each in slices))
+            spent(took_s)
             slices = measure(workload, settings)
         return slices
 
     return measured
+
+
+def _voids(slices: Sequence["Slice"]) -> set[str]:
+    return {name for each in slices for name in each.voids}
+
+
+def _drive_s(slices: Sequence["Slice"]) -> float:
+    return sum(each.drive_s for each in slices)

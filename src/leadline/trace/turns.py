@@ -102,8 +102,7 @@ class Turns:
         """Replays at these depths; again while the rig's processors are kept from it."""
         station, cell = self.visit.station, self.visit.visit.cell.id
         done, names = self._replayed(said, asked, depths, timing)
-        while self.visit.patience.again(names):
-            given_up_s = sum(each.seconds for each in done)
+        while self.visit.patience.again(names, given_up_s := sum(each.seconds for each in done)):
             station.record.add(Phase(cell=cell, name="drive", seconds=given_up_s))
             done, names = self._replayed(said, asked, depths, timing)
         return done
