@@ -14,7 +14,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 from bench.noise import DISK, NOISY, QUIET, Floats, NoiseModel, rates
-from leadline.judge import FEWEST_BLOCKS, LONGEST_BATCH_S
+from leadline.evidence import FEWEST_BLOCKS
+from leadline.judge import LONGEST_BATCH_S
 from leadline.judge_curve import ends_confirming
 from leadline.verdict.contrast import edge_of
 from leadline.verdict.curve import (

@@ -9,8 +9,9 @@ import pytest
 
 from leadline.claims import Claim, ClaimFailed, Unsettled
 from leadline.drive.finding import LINK_LIMIT
+from leadline.evidence import FEWEST_BLOCKS
 from leadline.expected import Limit
-from leadline.judge import FEWEST_BLOCKS, LONGEST_BATCH_S, SliceJudge
+from leadline.judge import LONGEST_BATCH_S, SliceJudge
 from leadline.load.slices import DRIVE_DEPTH, FIO_CPU, LITTLES_LAW, TOO_SHORT, Slice
 from leadline.load.workload import Workload, random_read, sequential_read
 from leadline.quantities import Load

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from leadline.claims import Unsettled
+from leadline.drive.finding import STEAL_TIME
 from leadline.judge_curve import SPOILT_PASSES, TRIES_AGAIN
 from leadline.load.slices import DRIVE_DEPTH, ROUNDS, TOO_SHORT, Slice, SliceSetting
 from leadline.load.workload import Workload
@@ -70,6 +71,30 @@ def test_a_slice_that_met_what_passes_costs_itself_and_not_its_pass() -> None:
     assert kept.verdicts[0].outcome is Outcome.PASS
     sides = Counter(side for side, _ in kept.slices)
     assert sides["screen 20"] == 2 * sides["screen 1"]
+
+
+@pytest.mark.parametrize(
+    ("depths", "times", "each_pass"),
+    [
+        (range(20, 21), 1, 2),
+        (range(1, 17), 1, 2),
+        (range(20, 21), 99, 1 + TRIES_AGAIN),
+        (range(1, 18), 99, 1),
+    ],
+    ids=["one", "half", "lasting", "most"],
+)
+def test_slices_robbed_of_processors_are_measured_again_in_their_pass(
+    depths: Sequence[int], times: int, each_pass: int
+) -> None:
+    """Where most were, or they are so again, they count: a pass is not lost, and no dip that is
+    seen in them stands once there are others."""
+    disturbed = Disturbed({depth: healthy(depth) for depth in DEPTHS})
+    disturbed.why, disturbed.depths, disturbed.times = STEAL_TIME, frozenset(depths), times
+    reads, kept = judged(disturbed, budget_s=500.0)
+    assert reads.curve().has_no_dip()
+    sides = Counter(side for side, _ in kept.slices)
+    assert sides[f"screen {depths[0]}"] == each_pass * sides["screen 32"]
+    assert disturbed.batches[0] == len(DEPTHS)
 
 
 @pytest.mark.parametrize(

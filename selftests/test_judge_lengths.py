@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from leadline.claims import Unsettled
-from leadline.judge import FEWEST_BLOCKS
+from leadline.evidence import FEWEST_BLOCKS
 from leadline.load.slices import (
     LATE_START,
     LEAST_OF_WINDOW,

@@ -31,6 +31,9 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 class Rig:
     """Its processors are kept from it in so many batches; each says in the remarks that it ran."""
 
+    robs: int | None = None
+    """So many slices of a batch, the first ones; all if None."""
+
     def __init__(self, stolen: int) -> None:
         self.left = stolen
         self.batches = 0
@@ -45,11 +48,32 @@ class Rig:
         self.left -= 1
         if spoil:
             self.remarks.setdefault(spoil, f"batch {self.batches}")
-        return SliceDrive({8: 800.0, 1: 100.0}, spoil=spoil).measure(workload, settings)
+        drive = SliceDrive({8: 800.0, 1: 100.0}, spoil=spoil)
+        robbed = drive.measure(workload, settings)[: self.robs]
+        drive.spoil = ""
+        return [*robbed, *drive.measure(workload, settings[len(robbed) :])]
 
-    def slices(self) -> Sequence[Slice]:
+    def slices(self, settings: Sequence[SliceSetting] = SETTINGS) -> Sequence[Slice]:
         measured = outlasting(self.measure, self.patience, self.remarks, self.spent.append)
-        return measured(random_read(), SETTINGS)
+        return measured(random_read(), settings)
+
+
+@pytest.mark.parametrize(("robbed", "batches"), [(2, 1), (3, 2)])
+@pytest.mark.usefixtures("pauses")
+def test_a_batch_is_kept_while_half_of_its_slices_had_the_processors(
+    robbed: int, batches: int
+) -> None:
+    rig = Rig(stolen=1)
+    rig.robs = robbed
+    rig.slices([*SETTINGS, *SETTINGS])
+    assert rig.batches == batches
+
+
+@pytest.mark.usefixtures("pauses")
+def test_nobody_waits_to_see_how_large_requests_arrive() -> None:
+    rig = Rig(stolen=1)
+    rig.slices([SliceSetting(8, 16, watched=True)])
+    assert (rig.batches, rig.said) == (1, [])
 
 
 @pytest.mark.usefixtures("pauses")

@@ -25,6 +25,8 @@ from leadline.load.slices import (
     offered_for,
 )
 
+FEWEST_BLOCKS = 4
+"""Blocks in a batch: the first look needs so many."""
 LONGEST_SLICE_S = 10.0
 ROUGH = 2.0
 """A slice that was too short to count tells how long it had to be within about this factor."""
@@ -107,10 +109,25 @@ class Evidence:
         self.dropped += 1
         self.unclean.update(name for measured in block for name in measured.voids)
 
+    def unscattered(self) -> "Evidence":
+        """The same without blocks that have a void of SCATTERS.
+
+        They are none that were dropped: however many there are, who was robbed of processors and
+        who was not is no matter of the drive, and those that were not are no selection.
+        """
+        blocks = [block for block in self.blocks if not any(map(_scatters, block))]
+        return replace(self, blocks=blocks)
+
+    def counted(self) -> "Evidence":
+        """What is looked at: not what scatters, where there is enough beside it."""
+        left = self.unscattered()
+        return left if len(left.blocks) >= FEWEST_BLOCKS else self
+
     def strictly(self) -> "Evidence":
         """The same with nothing tolerated."""
+        left = self.unscattered().blocks
         strict = replace(self, tolerated={}, blocks=[], unclean=Counter(self.unclean))
-        for block in self.blocks:
+        for block in left:
             if all(measured.clean for measured in block):
                 strict.blocks.append(block)
             else:
@@ -151,6 +168,10 @@ class Evidence:
             *(f"{ONLY_LOWERS}: {limit}" for limit in _said(lowers)),
             *(f"{ONLY_SCATTERS}: {limit}" for limit in _said(names - lowers)),
         )
+
+
+def _scatters(measured: Slice) -> bool:
+    return not SCATTERS.isdisjoint(measured.voids)
 
 
 def waited_in_host(slices: Sequence[Slice]) -> str:

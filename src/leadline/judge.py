@@ -13,7 +13,7 @@ from leadline.claims import Claim, NothingOnRecord, Settled
 from leadline.depth_curve import CurveSettings
 from leadline.diagnosis import of_ratio, slower_of
 from leadline.errors import Inconclusive
-from leadline.evidence import Block, Evidence
+from leadline.evidence import FEWEST_BLOCKS, Block, Evidence
 from leadline.explain import explain
 from leadline.judge_arrival import settle_arrival
 from leadline.judge_curve import settle_collapse, settle_dip
@@ -42,8 +42,6 @@ from leadline.statements import (
 )
 from leadline.verdict.verdict import Outcome, Verdict
 
-FEWEST_BLOCKS = 4
-"""Blocks in a batch: the first look needs so many."""
 BLOCKS_ON_RECORD = 16
 """Of a first session: a later one can be held against no more than these."""
 LONGEST_BATCH_S = 16.0
@@ -185,7 +183,7 @@ class SliceJudge:
         """The verdict, and what was claimed held against the one of several that it is by."""
         evidence = Evidence(self.slice_s)
         verdict = self.carry_out(plan_of_record(said, self.noise), evidence, self.budget_s)
-        said = nearest_to_median(said, [queued for queued, _ in evidence.rates()])
+        said = nearest_to_median(said, [queued for queued, _ in evidence.counted().rates()])
         told = what_it_tells(said)
         if disagrees(verdict):
             # Also where nobody knows which is the odd one: whoever looks into it needs this.
@@ -206,7 +204,10 @@ class SliceJudge:
                 f"is: {known.whose}"
             )
         plan, evidence, number = plan_of_record(said, self.noise), Evidence(self.slice_s), 0
-        while len(evidence.blocks) < BLOCKS_ON_RECORD and evidence.spent_s < self.budget_s:
+        while (
+            len(evidence.unscattered().blocks) < BLOCKS_ON_RECORD
+            and evidence.spent_s < self.budget_s
+        ):
             numbers = range(number, number + FEWEST_BLOCKS)
             evidence.take(self._batch(plan, evidence, numbers))
             number += FEWEST_BLOCKS
@@ -270,14 +271,28 @@ class SliceJudge:
         return self.measure(workload, settings)
 
     def _look(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict | None:
-        """A verdict, or None to measure on."""
+        """A verdict, or None to measure on.
+
+        What scatters may be enough for what is plain, while there is little else, and after that
+        for what the rest did not settle.
+        """
+        counted = evidence.counted()
+        verdict = self._look_at(plan, counted, budget_s)
+        if counted is evidence or verdict is None or verdict.reason != "budget":
+            return verdict
+        by_all = self._look_at(plan, evidence, budget_s)
+        return by_all if by_all is not None and by_all.reason == "settled" else verdict
+
+    def _look_at(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict | None:
         verdict = self._verdict_of(plan, evidence, budget_s)
         limits = evidence.limits()
         if verdict is None or not limits:
             return verdict
         if verdict.outcome is Outcome.FAIL:
             # What was tolerated may be to blame, and not the drive.
-            return self._verdict_of(plan, evidence.strictly(), budget_s)
+            verdict = self._verdict_of(plan, evidence.strictly(), budget_s)
+            if verdict is None or verdict.reason == "settled":
+                return verdict
         return replace(verdict, notes=(*verdict.notes, *limits))
 
     def _verdict_of(self, plan: Plan, evidence: Evidence, budget_s: float) -> Verdict | None:
@@ -307,5 +322,6 @@ class SliceJudge:
         most = min(LONGEST_BATCH_S, budget_s - evidence.spent_s) // block_s
         if evidence.voids() or len(evidence.blocks) < FEWEST_BLOCKS or most <= FEWEST_BLOCKS:
             return FEWEST_BLOCKS
-        needed = plan.needed(evidence.rates(), block_s) - len(evidence.blocks)
+        counted = evidence.counted()
+        needed = plan.needed(counted.rates(), block_s) - len(counted.blocks)
         return max(FEWEST_BLOCKS, min(needed, int(most)))

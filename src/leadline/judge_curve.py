@@ -51,6 +51,8 @@ SPOILT_PASSES = 3
 slices were only too short, and were made longer, are none of them."""
 TRIES_AGAIN = 2
 """So often at most is a slice of a pass measured again that met what may be over soon."""
+SCATTERED_SHARE = 0.5
+"""Of a pass, where what makes rates scatter met more of its slices, it lasts: they count."""
 _NO_SWEEP = f"{TOO_FEW}: the budget was spent while slices were made longer, and on no whole sweep"
 
 
@@ -217,11 +219,14 @@ def _to_try_again(
     Those that are made `longer` are measured again for that.
     """
     spoilt = {depth for depth, each in measured.items() if _spoilt(each)} - longer
+    scattered = {depth for depth, each in measured.items() if each.voids} - spoilt - longer
     if len(spoilt) > UNCLEAN_SHARE * len(measured):
-        return set()
+        spoilt = set()
+    if len(scattered) > SCATTERED_SHARE * len(measured):
+        scattered = set()
     return {
         depth
-        for depth in spoilt
+        for depth in spoilt | scattered
         if tried[depth] < TRIES_AGAIN and PASSING.issuperset(measured[depth].voids)
     }
 

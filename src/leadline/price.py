@@ -28,8 +28,9 @@ def priced(
     """
     if verdict.reason != "budget":
         return verdict
-    measured = len(evidence.blocks)
-    needed = plan.needed(evidence.rates(), evidence.block_s(len(plan.sides)))
+    counted = evidence.counted()
+    measured = len(counted.blocks)
+    needed = plan.needed(counted.rates(), evidence.block_s(len(plan.sides)))
     if verdict.shortage or needed >= MOST:
         said = verdict.shortage or OUT_OF_REASON
         return replace(verdict, shortage=f"{said}; {cure}" if cure else said)

@@ -22,7 +22,8 @@ from leadline.depths import ANY_QUEUE, admit_depth, admit_depths
 from leadline.drive import queue_depth
 from leadline.drive.conditions import Conditions, look, together
 from leadline.drive.disturbances import Asked, compare
-from leadline.drive.finding import Finding, failed
+from leadline.drive.finding import Finding
+from leadline.drive.steal import watching
 from leadline.errors import Misuse
 from leadline.inventory.plan import Visit
 from leadline.inventory.rig import DriveSpec
@@ -39,7 +40,7 @@ from leadline.stack.build import Layer, build, check, drives_of
 from leadline.stack.dismantle import dismantle
 from leadline.stack.leftover import put_on_record
 from leadline.stack.mark import Mark
-from leadline.vetting import asked_of
+from leadline.vetting import asked_of, voided
 from leadline.visiting import OpenVisit
 
 if TYPE_CHECKING:
@@ -252,12 +253,13 @@ class Group:
         with ExitStack() as depths:
             for member in self.members:
                 depths.enter_context(member.depth_put_back())
-            slices = run_aimed(visit.station.host, self.aim, workload, wanted, seeds=seeds)
+            host, emulated = visit.station.host, visit.station.rig.virtual is not None
+            watched = depths.enter_context(watching(host, emulated=emulated))
+            slices = run_aimed(host, self.aim, workload, wanted, seeds=seeds)
         after = self._look(before=False)
         asked = self._asked(workload, slices)
         findings = (*self.target, *compare(self._pinned(), before, after, asked))
-        names = tuple(finding.name for finding in failed(findings))
-        slices = [replace(each, voids=(*each.voids, *names)) for each in slices]
+        slices, findings = voided(slices, findings, watched)
         visit.keep_findings(name, slices, findings, remarks)
         return slices
 

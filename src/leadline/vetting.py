@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from leadline.drive.bind import Drive
 from leadline.drive.conditions import Conditions, Surroundings, locate, look
 from leadline.drive.disturbances import Asked, compare
-from leadline.drive.finding import NOT_PRECONDITIONED, Finding, failed
+from leadline.drive.finding import NOT_PRECONDITIONED, STEAL_TIME, Finding, failed
+from leadline.drive.steal import STEAL_SHARE, Watched, watching
 from leadline.host.connection import Host
 from leadline.inventory.matrix import ModelSpec
 from leadline.load.precondition import Preconditioned
@@ -45,11 +46,11 @@ class Vetting:
         if workload.writes:
             first = (*first, _writes_judged(preconditioned))
         before = look(self.host, self.around, before=True)
-        slices = run()
+        with watching(self.host, emulated=self.around.emulated) as watched:
+            slices = run()
         after = look(self.host, self.around, before=False)
         findings = (*first, *compare(self.pinned, before, after, asked_of(workload, slices)))
-        names = tuple(finding.name for finding in failed(findings))
-        return [replace(each, voids=(*each.voids, *names)) for each in slices], findings
+        return voided(slices, findings, watched)
 
     def rewritten(self) -> None:
         """What the drive holds has changed: it is looked into again before the next slice."""
@@ -97,3 +98,29 @@ def asked_of(workload: Workload, slices: Sequence[Slice]) -> Asked:
     sized = list(zip(slices, sizes, strict=True))
     fastest = max((each.rate * size for each, size in sized), default=0.0)
     return Asked(sum(each.requests * size for each, size in sized), fastest, workload.sequential)
+
+
+def voided(
+    slices: Sequence[Slice], findings: Sequence[Finding], watched: Watched
+) -> tuple[list[Slice], tuple[Finding, ...]]:
+    """The slices of one batch, void by the name of each check that failed, and what these found.
+
+    Steal time voids those alone that met it.  Where nobody looked, or the rig's clock has them at
+    another time than that of the batch, it voids all of them as other checks do.
+    """
+    names = tuple(finding.name for finding in failed(findings))
+    met = [watched.met_by(each.began, each.began + each.setting.seconds) for each in slices]
+    if None in met:
+        return [replace(each, voids=(*each.voids, *names)) for each in slices], tuple(findings)
+    others = tuple(name for name in names if name != STEAL_TIME)
+    marked = [
+        replace(each, voids=(*each.voids, *others, *((STEAL_TIME,) if it_did else ())))
+        for each, it_did in zip(slices, met, strict=True)
+    ]
+    said = f", more than {STEAL_SHARE:g} in {sum(map(bool, met))} of {len(met)} slices"
+    return marked, tuple(
+        replace(each, outcome="void" if any(met) else "ok", found=f"{each.found}{said}")
+        if each.name == STEAL_TIME and each.outcome != "unknown"
+        else each
+        for each in findings
+    )

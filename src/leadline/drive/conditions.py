@@ -182,7 +182,7 @@ def look(host: "Host", around: Surroundings, *, before: bool) -> Conditions:
     texts = {name: _text(read.get(wanted[name])) for name in names}
     known = {name: text for name, text in texts.items() if text is not None}
     counts = {name: parse_stat(known.get(f"stat {name}", "")) for name in around.neighbours}
-    processors = _of_this_machine() if around.emulated else read.get(PROCESSORS)
+    of_rig = parse_processors((read.get(PROCESSORS) or b"").decode("ascii", "replace"))
     return Conditions(
         # Without accounting the counters stand still, whatever the drive does.
         io=parse_stat(known.get("stat", "")) if known.get("iostats") != "0" else None,
@@ -193,7 +193,7 @@ def look(host: "Host", around: Surroundings, *, before: bool) -> Conditions:
         temperature_max_c=_degrees(known.get("temperature maximum")),
         neighbours={name: count for name, count in counts.items() if count is not None},
         link_bytes_per_s=parse_link_speed(known.get("link speed", "")),
-        processors=parse_processors((processors or b"").decode("ascii", "replace")),
+        processors=processors_here() if around.emulated else of_rig,
     )
 
 
@@ -262,9 +262,10 @@ def parse_stat(text: str) -> IoCounts | None:
     return IoCounts(*numbers[:most]) if len(numbers) >= 11 else None
 
 
-def _of_this_machine() -> bytes | None:
+def processors_here() -> ProcessorTime | None:
+    """Of this machine; None where its kernel does not tell."""
     with suppress(OSError):
-        return Path(PROCESSORS).read_bytes()
+        return parse_processors(Path(PROCESSORS).read_text("ascii", "replace"))
     return None
 
 

@@ -17,6 +17,7 @@ from leadline.drive.finding import (
     Finding,
     verdict_on,
 )
+from leadline.drive.steal import taken_between
 
 MOVED_K = 10.0
 NEIGHBOUR_SHARE = 0.05
@@ -29,11 +30,6 @@ OTHER_FEW_SECTORS = 128
 OTHER_COMMANDS_FEW = 2
 """drivetemp polled by somebody else is one; a SMART poll by smartctl is five and more."""
 LINK_SHARE = 0.9
-STEAL_SHARE = 0.1
-"""Of a processor's time: on a virtual rig above two processors slices lost 1 to 3 % of their rate
-where 0.07 to 0.15 of one were stolen, 10 to 20 % where half of one was, nothing below 0.03."""
-STEAL_FEW_TICKS = 5
-"""So many hundredths of a second are nothing, of however short a look."""
 
 
 @dataclass(frozen=True)
@@ -185,12 +181,12 @@ def _link_limit(after: Conditions, asked: Asked) -> Finding:
 
 def _steal_time(before: Conditions, after: Conditions) -> Finding:
     was, now = before.processors, after.processors
-    if was is None or now is None or now.elapsed <= was.elapsed:
+    taken = None if was is None or now is None else taken_between(was, now)
+    if taken is None:
         return Finding(STEAL_TIME, "unknown", "the kernel does not tell its processors' time")
-    stolen = now.stolen - was.stolen
-    share = stolen / (now.elapsed - was.elapsed)
+    share, broken = taken
     found = f"a hypervisor kept {share:.2f} of a processor's time from the rig"
-    return verdict_on(STEAL_TIME, share > STEAL_SHARE and stolen > STEAL_FEW_TICKS, found)
+    return verdict_on(STEAL_TIME, broken, found)
 
 
 def _megabytes(sectors: int) -> str:

@@ -110,8 +110,9 @@ class Agent:
             reply = {"defect": _traceback()}
         self._send(dict(reply, id=request["id"]))
 
-    def op_ping(self, request: Request) -> None:
-        """That it came is what counts."""
+    def op_ping(self, request: Request) -> Request:
+        """That it came is what counts, and when."""
+        return {"now": time.time()}
 
     def op_run(self, request: Request) -> Request:
         number = request["id"]

@@ -329,6 +329,10 @@ class Host:
         base = self._wire.hello["state"] or self._wire.hello["home"] + "/.local/state"
         return f"{base}/leadline"
 
+    def now(self) -> float:
+        """The rig's clock, in Unix seconds."""
+        return float(self._ask("ping")["now"])
+
     def alive(self) -> bool:
         """Whether the rig answers now."""
         try:
