@@ -77,7 +77,7 @@ def outlasting(
         said_before = dict(remarks)
         slices = measure(workload, settings)
         # How large requests arrive is seen as well without these processors.
-        while not slices[0].setting.watched and patience.again(
+        while not settings[0].watched and patience.again(
             _voids_most(slices), took_s := _drive_s(slices)
         ):
             remarks.clear()
